@@ -134,8 +134,9 @@ class Entry:
         if self.kind == "new_schedule":
             return "through" if who.covers(wanted, side, owned=False) else 403
         if self.kind == "event":
-            is_own = who.scope == "own" or who.covers(wanted, side, owned=False)
-            return "through" if is_own and who.lanes is None else 403
+            # An event has no owner: a grant for own jobs covers none.
+            covers = who.covers(wanted, side, owned=False) and who.lanes is None
+            return "through" if covers else 403
         if self.kind == "flow":
             # Its jobs may be in any lane.
             sees, may = (

@@ -61,6 +61,43 @@ async def test_event_of_another_workspace_is_refused(
     assert [row[0] for row in sent(conn)] == ["ours"]
 
 
+@pytest.mark.parametrize("workspace", ["default", "lab"])
+@pytest.mark.parametrize("bound_to", [None, "lab"])
+async def test_grant_for_own_jobs_sends_no_events(
+    ask: Ask, people: People, conn: psycopg.Connection[Any], workspace: str, bound_to: str | None
+) -> None:
+    role = people.role("sender", "events:send", "jobs:read")
+    ann = people.new("ann", role, scope="own", workspace=bound_to)
+    answer = await ask(ann, "POST", "/events", json={"name": "x", "workspace": workspace})
+    assert answer.status_code == 403
+    detail = answer.json()["detail"]
+    assert "events:send in the workspace " + workspace in detail
+    assert "own" in detail
+    assert sent(conn) == []
+    me = (await ask(ann, "GET", "/me")).json()["permissions"]
+    assert "events:send" not in me
+    assert "jobs:read" in me
+
+
+@pytest.mark.parametrize(
+    "permission, path",
+    [
+        ("schedules:view", "/admin/schedules"),
+        ("metrics:read", "/metrics"),
+        ("access:manage", "/admin/tokens"),
+        ("audit:read", "/admin/audit"),
+        ("workers:view", "/admin/workers/lanes"),
+        ("workers:view", "/admin/limits"),
+        ("workers:manage", "/admin/webhooks"),
+    ],
+)
+async def test_grant_for_own_jobs_covers_nothing_without_owner(
+    ask: Ask, people: People, permission: str, path: str
+) -> None:
+    ann = people.new("ann", people.role("narrow", permission), scope="own")
+    assert (await ask(ann, "GET", path)).status_code == 403
+
+
 @pytest.mark.parametrize("role", ["operator", "submitter", "viewer", "approver"])
 async def test_seeded_roles_but_the_admin_send_no_events(
     ask: Ask, people: People, role: str
@@ -121,6 +158,19 @@ async def test_grant_bounds_the_bytes_of_kept_events(ask: Ask, people: People) -
     refused = (await ask(ann, "POST", "/events", json=large)).json()
     assert (refused["bound"], refused["limit"]) == ("max_queued_bytes", 50)
     assert (await ask(ann, "POST", "/events", json={**large, "payload": 1})).status_code == 202
+
+
+@pytest.mark.parametrize("retention_s, least, most", [(90, 30, 90), (86400, 3600, 3600)])
+async def test_sender_learns_when_a_kept_event_makes_room(
+    ask: Ask, people: People, retention_s: int, least: int, most: int
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, people.role("sender", "events:send"), max_queued=1)
+    event = {"name": "x", "retention_s": retention_s}
+    assert (await ask(ann, "POST", "/events", json=event)).status_code == 202
+    full = await ask(ann, "POST", "/events", json=event)
+    assert full.status_code == 429
+    assert least <= int(full.headers["Retry-After"]) <= most
 
 
 async def test_expired_events_make_room_for_others(

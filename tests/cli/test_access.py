@@ -221,3 +221,16 @@ def test_unique_prefix_of_an_id_is_enough_to_revoke(run: Run, factory: JobFactor
     assert run("tokens", "revoke", "ffffffff").exit_code == 3
     assert f"token {second} of bot: revoked" in run("tokens", "revoke", second[:30]).stderr
     assert "no longer has the role" in run("roles", "revoke", grant["id"][:30]).stderr
+
+
+def test_grant_names_what_scope_own_does_not_cover(run: Run) -> None:
+    run("principals", "create", "ann", "--kind", "service")
+    run("roles", "create", "sender", "--permissions", "events:send")
+    refused = run("roles", "grant", "ann", "sender", "--scope", "own")
+    assert refused.exit_code == 2
+    assert "workspace or all" in refused.stderr
+    run("roles", "create", "mixed", "--permissions", "jobs:read,events:send")
+    granted = run("roles", "grant", "ann", "mixed", "--scope", "own")
+    assert granted.exit_code == 0
+    assert "the scope own covers nothing of events:send" in granted.stderr
+    assert "covers nothing" not in run("roles", "grant", "ann", "mixed", "--scope", "all").stderr

@@ -199,6 +199,21 @@ def test_cancel_retry_and_reprioritize_change_the_job(run: Run, factory: JobFact
     assert run("jobs", "retry", job_id).exit_code == 4
 
 
+def test_retried_job_that_waits_names_what_it_waits_for(run: Run, factory: JobFactory) -> None:
+    claim = factory.running()
+    child = factory.conn.execute(
+        "select job_id from laneway.submit('greet', after => %s)", [[claim.job_id]]
+    ).fetchone()
+    assert child is not None
+    factory.settle(claim, "giveup", error='{"type": "ValueError", "message": "no"}')
+    factory.conn.execute("select laneway.advance()")
+    retried = run("jobs", "retry", child[0])
+    assert retried.exit_code == 0
+    assert retried.stderr == (
+        f"job {child[0]}: waits for {claim.job_id}: `laneway jobs explain {child[0]}` says why\n"
+    )
+
+
 def test_cancel_of_running_job_names_its_worker(run: Run, factory: JobFactory) -> None:
     factory.register()
     claim = factory.running()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from laneway import errors
 from laneway.cli import inputs
 from laneway.cli.exits import ExitCode, exit_code
+from laneway.cli.main import app
 from laneway.cli.output import for_people, seconds, to_json, visible
 
 
@@ -31,6 +34,22 @@ def test_invalid_duration_is_refused(text: str) -> None:
 def test_duration_has_an_end(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="longer than 100 years"):
         inputs.duration(text)
+
+
+@pytest.mark.parametrize(
+    "command,default",
+    [
+        ("events send", "1d"),
+        ("flows watch", "1s"),
+        ("freeze", "10m"),
+        ("admin failures", "1h"),
+        ("top", "1s"),
+    ],
+)
+def test_help_shows_default_durations_as_they_are_written(command: str, default: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0
+    assert re.search(rf"default: \(?{default}\b", shown.output), shown.output
 
 
 def test_since_takes_a_time_or_how_long_ago() -> None:

@@ -214,6 +214,12 @@ async def test_flow_is_cancelled_and_retried_as_one(client: Client, db: StoreCli
     assert (await client.get(join.id)).status is Status.WAITING
     audited = db.conn.execute("select action from laneway.audit where kind = 'flow' order by id")
     assert [row[0] for row in audited.fetchall()] == ["flow.cancelled", "flow.retried"]
+    changes = db.conn.execute(
+        "select before, after from laneway.audit where kind = 'flow' order by id"
+    ).fetchall()
+    running = {"name": "nightly", "status": "running", "unfinished": 4}
+    cancelled = {"name": "nightly", "status": "cancelled", "unfinished": 0}
+    assert changes == [(running, {**cancelled, "reason": "not today"}), (cancelled, running)]
 
 
 async def test_flow_is_reprioritized_as_one(
@@ -228,8 +234,9 @@ async def test_flow_is_reprioritized_as_one(
     assert done.changed == 3
     jobs = [await client.get(one.id) for one in (*pages, join)]
     assert [job.priority for job in jobs] == [50, 0, 50, 50]
-    action = "select actor, after from laneway.audit where action = 'flow.reprioritized'"
-    assert db.rows(action) == [("application", {"name": "nightly", "priority": 50})]
+    action = "select actor, before, after from laneway.audit where action = 'flow.reprioritized'"
+    before = {"name": "nightly", "status": "running", "unfinished": 3}
+    assert db.rows(action) == [("application", before, {**before, "priority": 50})]
     with pytest.raises(InvalidInput, match="priority"):
         await flow.reprioritize(99_999)
 

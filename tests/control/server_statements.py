@@ -23,6 +23,7 @@ from laneway.store import (
     freeze,
     grouped_submit,
     health,
+    held_jobs,
     history,
     idempotency,
     job_places,
@@ -125,6 +126,7 @@ def run_own(factory: JobFactory, data: dict[str, Any]) -> None:
     factory.run(health.recount_usage())
     factory.run(health.find_stuck_waits(look=9))
     factory.run(health.find_old_waits(look=9, age_s=9))
+    factory.run(held_jobs.find_held(look=9))
     factory.run(health.mend_waits(after=0, look=9))
     assert factory.run(row_security.applies())
     factory.run(row_security.restrict(["nowhere"]))

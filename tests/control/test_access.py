@@ -576,3 +576,13 @@ async def test_name_that_passes_for_another_is_refused(db: Database, name: str) 
 )
 async def test_name_of_one_alphabet_is_accepted(db: Database, name: str) -> None:
     assert (await access.create_principal(db, name, "person", by="root")).name == name
+
+
+async def test_grant_that_covers_nothing_is_refused(db: Database) -> None:
+    await access.create_principal(db, "ann", "person", by="root")
+    await access.create_role(db, "sender", ["events:send"], by="root")
+    with pytest.raises(InvalidInput, match="own covers nothing of the role sender: events:send"):
+        await access.grant_role(db, "ann", "sender", "own", by="root")
+    await access.grant_role(db, "ann", "sender", "workspace", "default", by="root")
+    await access.create_role(db, "mixed", ["jobs:read", "events:send"], by="root")
+    await access.grant_role(db, "ann", "mixed", "own", by="root")

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+from typer.testing import CliRunner
+
+from laneway.cli.main import app
 from laneway.control.explain import explain
 from laneway.control.waiting import waiting_reasons
 from laneway.domain.explanation import Reason
@@ -88,11 +91,11 @@ async def test_circle_of_waits_is_named(db: Database, factory: JobFactory) -> No
     assert f"{third} waits for {second} waits for {third}" in circle.message
 
 
-def job_that_waits(wait: WaitsFor) -> Job:
+def job_that_waits(wait: WaitsFor, workspace: str = "default") -> Job:
     now = datetime(2026, 11, 18, 12, tzinfo=UTC)
     return Job(
         id=UUID(int=7), job_type="greet", lane="default", status=Status.WAITING, created_at=now,
-        waits_for=wait,
+        waits_for=wait, workspace=workspace,
     )  # fmt: skip
 
 
@@ -102,15 +105,34 @@ def test_wait_for_an_event_says_how_to_send_it() -> None:
     [reason] = waiting_reasons(job_that_waits(wait), None)
     assert reason.message == (
         "it waits for the event reviewed with the key folder-7, until 2026-11-19T00:00:00+00:00 at"
-        " the latest (`laneway events send reviewed --key folder-7`)"
+        " the latest (`laneway events send reviewed '{…}' --key folder-7`)"
     )
+
+
+def test_command_that_sends_an_event_names_the_workspace() -> None:
+    wait = WaitsFor(kind="event", event="reviewed", key="7")
+    [reason] = waiting_reasons(job_that_waits(wait, "the lab"), None)
+    assert reason.message.endswith(
+        "(`laneway events send reviewed '{…}' --key 7 --workspace 'the lab'`)"
+    )
+
+
+def test_command_that_sends_an_event_needs_its_payload() -> None:
+    wait = WaitsFor(kind="event", event="reviewed", key="7")
+    [reason] = waiting_reasons(job_that_waits(wait), None)
+    command = reason.message.partition("(`")[2].removesuffix("`)")
+    refused = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert refused.exit_code == 2
+    assert "payload" in refused.output
 
 
 def test_command_that_sends_an_event_runs_nothing_else() -> None:
     wait = WaitsFor(kind="event", event="paid; reboot", key="$(reboot) `reboot`")
     [reason] = waiting_reasons(job_that_waits(wait), None)
     command = reason.message.partition("(`")[2].removesuffix("`)")
-    assert shlex.split(command)[2:] == ["send", "paid; reboot", "--key", "$(reboot) `reboot`"]
+    assert shlex.split(command)[2:] == [
+        "send", "paid; reboot", "{…}", "--key", "$(reboot) `reboot`",
+    ]  # fmt: skip
 
 
 def test_sleeping_job_says_until_when() -> None:

@@ -164,6 +164,38 @@ async def test_failed_sub_job_fails_its_job_without_retry(harness: WorkerHarness
     assert attempts == [1, 2]
 
 
+async def test_wait_for_sub_jobs_ends_with_the_last_one(harness: WorkerHarness) -> None:
+    go_on = asyncio.Event()
+
+    @harness.lw.handler("part", max_retries=0)
+    async def part(ctx: Context, n: int) -> int:
+        if ctx.attempt == 1:
+            raise ValueError("no")
+        await go_on.wait()
+        return n
+
+    @harness.lw.handler("whole")
+    async def whole(ctx: Context) -> None:
+        await ctx.run_all("parts", [part.job(n=1)])
+
+    def ends() -> dict[str, Any]:
+        found = "select name, ended_at from laneway.asked_waits(%s, 10)"
+        return dict(harness.rows(found, job.id))
+
+    await harness.start_worker()
+    job = await harness.lw.submit("whole")
+    with pytest.raises(JobFailed):
+        await job.wait(60)
+    first = ends()
+    assert first["parts"] is not None
+    await harness.lw.jobs.retry(job.id, by="ann")
+    # Open again, until the retried one has ended.
+    assert ends()["parts"] is None
+    go_on.set()
+    await job.wait(60)
+    assert ends()["parts"] > first["parts"]
+
+
 async def test_failures_can_be_returned(harness: WorkerHarness) -> None:
     @harness.lw.handler("part", max_retries=0)
     async def part(ctx: Context, n: int) -> int:
@@ -195,6 +227,21 @@ async def test_no_sub_jobs_need_no_wait(harness: WorkerHarness) -> None:
     job = await harness.lw.submit("whole")
     assert await job.wait(60) == []
     assert (await job.get()).attempt == 1
+
+
+async def test_wait_may_follow_a_call_without_sub_jobs(harness: WorkerHarness) -> None:
+    @harness.lw.handler("part")
+    async def part(ctx: Context, n: int) -> int:
+        return n
+
+    @harness.lw.handler("whole")
+    async def whole(ctx: Context) -> list[Any]:
+        none = await ctx.run_all("nothing", [])
+        return [*none, *await ctx.run_all("parts", [part.job(n=1)])]
+
+    await harness.start_worker()
+    job = await harness.lw.submit("whole")
+    assert await job.wait(60) == [1]
 
 
 async def test_steps_and_sub_jobs_are_not_repeated_after_failures(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from laneway.store import handler_waits, leases
@@ -333,6 +334,34 @@ def test_malformed_flow_is_refused(db: StoreClient, given: dict[str, Any], rule:
     named = ", ".join(f"{name} => %s" for name in values)
     with pytest.raises(Exception, match=f"^{rule}: "):
         db.one(f"select laneway.create_flow({named})", *values.values())
+
+
+def test_id_of_a_flow_is_taken_once(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow("first")
+    with pytest.raises(psycopg.Error, match=r"^id: a flow has the id") as refused:
+        db.one("select laneway.create_flow(%s, 'second')", flow)
+    assert refused.value.sqlstate == "LW001"
+    assert db.rows("select name from laneway.list_flows(null, 1, %s)", flow) == [("first",)]
+
+
+def test_later_job_of_an_ended_flow_opens_it_again(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow("nightly")
+    edges.end(*edges.submit_batch([None], flow=flow))
+    assert shown(db, flow)["status"] == "completed"
+    later = db.one("select job_id from laneway.submit('t', flow => %s)", flow)
+    found = shown(db, flow)
+    assert (found["status"], found["jobs"], found["ended_at"]) == ("running", 2, None)
+    edges.end(db.seq_of(later))
+    found = shown(db, flow)
+    assert (found["status"], found["completed"]) == ("completed", 2)
+    assert found["ended_at"] is not None
+
+
+def test_flow_without_jobs_ended_when_it_was_created(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow("duplicates")
+    found = shown(db, flow)
+    assert (found["status"], found["jobs"]) == ("completed", 0)
+    assert found["ended_at"] is not None
 
 
 # -- retention ------------------------------------------------------------------------------

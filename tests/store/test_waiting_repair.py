@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.control import health, repair
+from laneway.control import repair, waiting_health
 from laneway.control.health_check import Finding
 from laneway.domain.claim import Claim
 from laneway.store import edges, handler_waits, leases, sent_events
@@ -229,16 +229,33 @@ def test_locked_waiting_job_is_left_to_the_next_check(
 async def test_doctor_finds_stuck_waits_and_repair_ends_them(
     database: Database, db: StoreClient, flow: Edges
 ) -> None:
-    assert (await health.check_waits(database)).finding is Finding.OK
+    assert (await waiting_health.check_waits(database)).finding is Finding.OK
     child = flow.submit(after=[db.submit()])
     db.do("delete from laneway.countdowns")
-    check = await health.check_waits(database)
+    check = await waiting_health.check_waits(database)
     assert (check.finding, check.next) == (Finding.FAIL, "laneway db repair")
     assert f"the first is {db.id_of(child)}" in check.message
     assert await repair.repair(database, by="ann") == (0, 0, 1)
     assert db.one("select after from laneway.audit where kind = 'database'") == {"waits": 1}
-    assert (await health.check_waits(database)).finding is Finding.OK
+    assert (await waiting_health.check_waits(database)).finding is Finding.OK
     assert await repair.repair(database, by="ann") == (0, 0, 0)
+
+
+async def test_doctor_names_jobs_that_need_a_person(
+    database: Database, db: StoreClient, flow: Edges
+) -> None:
+    parent = db.submit()
+    child = flow.submit(after=[parent], after_failure="hold")
+    assert (await waiting_health.check_waits(database)).finding is Finding.OK
+    flow.end(parent, kind="giveup")
+    check = await waiting_health.check_waits(database)
+    assert check.finding is Finding.WARN
+    assert "1 job waits until a job that failed or was cancelled is retried" in check.message
+    assert f"the first is {db.id_of(child)}, after {db.id_of(parent)}" in check.message
+    assert check.next == f"laneway jobs retry {db.id_of(parent)}"
+    # Its handler decides.
+    db.retry(parent)
+    assert (await waiting_health.check_waits(database)).finding is Finding.OK
 
 
 async def test_repair_ends_lost_parent_and_follows_its_edges(
@@ -258,7 +275,7 @@ async def test_doctor_names_event_that_has_not_come_for_long(
 ) -> None:
     claim = _waits_for_event(db)
     db.do("update laneway.waiting set since = since - interval '8 days'")
-    check = await health.check_waits(database)
+    check = await waiting_health.check_waits(database)
     job_id = db.id_of(claim.seq)
     assert check.finding is Finding.WARN
     assert f"job {job_id} has waited for an event for over 7 days" in check.message

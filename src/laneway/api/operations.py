@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from laneway.api.http import portions
 from laneway.api.http.auth import Caller, action_of
-from laneway.api.http.flow_scope import FlowCaller, over_flows
+from laneway.api.http.flow_scope import FlowCaller, over_flows, over_workspaces
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import within_quota
 from laneway.api.http.lane_scope import LaneCaller, check_named, everywhere, over_lanes
@@ -126,7 +126,7 @@ def _gate(operation: AnyOperation) -> Any:
         "everywhere": everywhere,
         "schedule": over_schedules,
         "flow": over_flows,
-        "workspace": over_flows,
+        "workspace": over_workspaces,
     }
     return gates.get(operation.scope, over_lanes)(operation.permission)
 

@@ -34,6 +34,7 @@ def send(
         float,
         typer.Option(
             parser=inputs.duration,
+            show_default="1d",
             metavar="DURATION",
             help="How long it is kept for handlers that begin to wait later.",
         ),

@@ -127,7 +127,10 @@ def watch(
     interval: Annotated[
         float,
         typer.Option(
-            metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."
+            metavar="DURATION",
+            parser=inputs.duration,
+            show_default="1s",
+            help="Time between two refreshes.",
         ),
     ] = 1.0,
     json: Json = False,

@@ -27,7 +27,10 @@ def freeze(
     deadline: Annotated[
         float,
         typer.Option(
-            metavar="DURATION", parser=inputs.duration, help="How long to wait for running jobs."
+            metavar="DURATION",
+            parser=inputs.duration,
+            show_default="10m",
+            help="How long to wait for running jobs.",
         ),
     ] = 600.0,
     or_thaw: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import typer
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from laneway.cli.connection import Backend
     from laneway.domain.job import Job
     from laneway.domain.job_id import IdPrefix
+
+# Jobs that a message names.
+_NAMED: Final = 3
 
 
 @selecting
@@ -98,7 +101,7 @@ def retry(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None
         job_ids,
         lambda backend, job_id: backend.retry(job_id),
         json,
-        lambda job: "queued again",
+        _retried,
     )
 
 
@@ -167,6 +170,20 @@ def delete(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> Non
 
     result = "would be deleted" if chosen.dry_run else "deleted"
     _each(job_ids, verb, json, lambda job: result)
+
+
+def _retried(job: Job) -> str:
+    """Describe where a retried job is: queued, or waiting for what has not completed."""
+    if job.status.value == "awaiting_approval":
+        return "awaits its approval again"
+    if job.status.value != "waiting":
+        return "queued again"
+    wait = job.waits_for
+    named = [] if wait is None else [str(each) for each in wait.jobs[:_NAMED]]
+    count = len(named) if wait is None or wait.missing is None else wait.missing
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    what = f"{', '.join(named)}{more}" if named else "other jobs"
+    return f"waits for {what}: `laneway jobs explain {job.id}` says why"
 
 
 def _each(

@@ -11,6 +11,7 @@ from laneway.cli import connection, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.domain.permissions import WITHOUT_OWNER
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -151,7 +152,16 @@ def grant(
         max_queued_bytes=inputs.bound(max_queued_bytes, "max_queued_bytes"),
         max_types=inputs.bound(max_types, "max_types"),
     )
-    _show(connection.call(asked), "has", json)
+
+    async def verb(backend: Backend) -> tuple[RoleGrant, list[Role]]:
+        made = await backend.call(asked)
+        return made, await backend.items(operations.list_roles()) if scope == "own" else []
+
+    made, roles = connection.run(verb)
+    _show(made, "has", json)
+    given = [name for each in roles if each.name == role for name in each.permissions]
+    if idle := ", ".join(name for name in given if name in WITHOUT_OWNER):
+        note(f"the scope own covers nothing of {idle}: grant them for a workspace or all")
 
 
 @app.command()

@@ -117,7 +117,12 @@ def forget_publisher(
 def failures(
     window: Annotated[
         float,
-        typer.Option(metavar="DURATION", parser=inputs.duration, help="How far back, at most 1d."),
+        typer.Option(
+            metavar="DURATION",
+            parser=inputs.duration,
+            show_default="1h",
+            help="How far back, at most 1d.",
+        ),
     ] = 3600.0,
     lane: Lane = None,
     job_type: Type = None,

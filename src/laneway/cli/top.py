@@ -15,7 +15,10 @@ def top(
     interval: Annotated[
         float,
         typer.Option(
-            metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."
+            metavar="DURATION",
+            parser=inputs.duration,
+            show_default="1s",
+            help="Time between two refreshes.",
         ),
     ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,

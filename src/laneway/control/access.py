@@ -33,7 +33,7 @@ from laneway.domain.bounds import NO_BOUNDS, NO_CHANGE, BoundsChange
 from laneway.domain.codec import to_json
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import creation, missing
-from laneway.domain.permissions import Access
+from laneway.domain.permissions import WITHOUT_OWNER, Access
 from laneway.domain.text import check_text
 from laneway.domain.token import digest_of, new_secret
 from laneway.domain.verb_rules import check_actor, check_page
@@ -217,8 +217,15 @@ async def grant_role(
     chosen = check_lanes(lanes)
     async with audited(db, by, "role.granted", KIND, principal) as change:
         found = await locked_principal(change, principal)
-        if not await change.run(store.lock_role_shared(role)):
+        given = await change.run(store.lock_role_shared(role))
+        if given is None:
             raise missing("role", role)
+        if checked_scope == "own" and WITHOUT_OWNER.issuperset(given.permissions):
+            raise InvalidInput(
+                "scope",
+                f"own covers nothing of the role {role}: {', '.join(given.permissions)}"
+                " concern objects without a submitter; give the scope workspace or all",
+            )
         await _check_known(change, chosen)
         if role == "platform_admin" and bounds.given != NO_BOUNDS:
             await _check_last_admin(change, principal, chosen)

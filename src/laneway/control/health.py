@@ -18,6 +18,7 @@ from laneway.control.job_type_health import (
     check_remote_tokens,
 )
 from laneway.control.server_settings import quoted
+from laneway.control.waiting_health import check_waits
 from laneway.domain.overview import DEAD_S, SILENT_S, WorkerRow
 from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import visible
@@ -37,9 +38,6 @@ TOKENS_SHOWN: Final = 100
 NEWEST_SCANNED: Final = 20_000
 PLACES: Final = 20
 SCANNED_PER_PLACE: Final = 1000
-# Waiting jobs that `doctor` reads.
-WAITS_SCANNED: Final = 5000
-OLD_WAIT_DAYS: Final = 7
 REVOKE_PUBLIC: Final = (
     "run `laneway db migrate`, or as the owner"
     " `revoke execute on all functions in schema laneway from public`"
@@ -363,24 +361,6 @@ async def check_lost(db: Database) -> HealthCheck:
         return ok(name, f"every job{looked_at} has a state")
     text = f"{len(found.ids)} jobs{looked_at} have no state, the first is {found.ids[0]}"
     return fail(name, f"{text}: tables were truncated or restored in part", "laneway db repair")
-
-
-async def check_waits(db: Database) -> HealthCheck:
-    """Every waiting job waits for something that can come."""
-    name = "waits"
-    found = await db.run(health.find_stuck_waits(look=WAITS_SCANNED))
-    looked_at = "" if found.is_whole else f" of the first {WAITS_SCANNED:,}"
-    if found.ids:
-        text = f"{len(found.ids)} waiting jobs{looked_at} wait for nothing that will come"
-        first = f"the first is {found.ids[0]}: tables were truncated or restored in part"
-        return fail(name, f"{text}, {first}", "laneway db repair")
-    old = await db.run(health.find_old_waits(look=WAITS_SCANNED, age_s=OLD_WAIT_DAYS * 24 * 3600.0))
-    if old:
-        text = f"job {old[0]} has waited for an event for over {OLD_WAIT_DAYS} days"
-        return warn(
-            name, f"{text}, without a timeout{and_more(old)}", f"laneway jobs explain {old[0]}"
-        )
-    return ok(name, f"every waiting job{looked_at} waits for something that can come")
 
 
 async def check_snapshots(db: Database) -> HealthCheck:

@@ -6,11 +6,13 @@ import shlex
 from datetime import datetime
 
 from laneway.domain.explanation import Reason
-from laneway.domain.job import Job
+from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.states import Status, label_of
 from laneway.domain.wait import WaitsFor
 from laneway.store.parents import OpenParent, OpenParents
 
+# Not JSON, so that the command is refused until it is replaced by the payload.
+_PAYLOAD = "{…}"
 _ENDED = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 
 
@@ -18,7 +20,7 @@ def waiting_reasons(job: Job, open_parents: OpenParents | None) -> list[Reason]:
     """The reasons, the most decisive first."""
     wait = job.waits_for
     if wait is not None and wait.kind == "event":
-        return [_event(wait)]
+        return [_event(job, wait)]
     if wait is not None and wait.kind == "sleep":
         return [_sleep(job, wait)]
     if open_parents is None:
@@ -69,12 +71,14 @@ def _state_words(one: OpenParent) -> str:
     return label_of(Status(one.status), None).replace("_", " ")
 
 
-def _event(wait: WaitsFor) -> Reason:
+def _event(job: Job, wait: WaitsFor) -> Reason:
     key = f" with the key {wait.key}" if wait.key else ""
     until = f", until {_moment(wait.until)} at the latest" if wait.until else ""
     # Names and keys may come from payloads: the command must not run what stands in them.
     options = ["--key", wait.key] if wait.key else []
-    command = shlex.join(["laneway", "events", "send", wait.event or "", *options])
+    if job.workspace != DEFAULT_WORKSPACE:
+        options += ["--workspace", job.workspace]
+    command = shlex.join(["laneway", "events", "send", wait.event or "", _PAYLOAD, *options])
     return Reason(
         "waits_for_event", f"it waits for the event {wait.event}{key}{until} (`{command}`)"
     )

@@ -41,6 +41,11 @@ SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
 _ON_JOBS: Final = ("jobs:", "workers:", "schedules:", "events:")
 CLAIM: Final = "workers:claim"
 DECLARE: Final = "workers:declare"
+# Their objects have no submitter, so that grants for own jobs cover none of them.
+WITHOUT_OWNER: Final = frozenset({
+    "schedules:view", "schedules:manage", "metrics:read", "events:send", "access:manage",
+    "audit:read",
+})  # fmt: skip
 SCOPES: Final = ("own", "workspace", "all")
 Scope = Literal["own", "workspace", "all"]
 
@@ -183,6 +188,10 @@ class Access:
         workspaces = None if None in named else frozenset(filter(None, named))
         object.__setattr__(self, "workspaces", workspaces)
 
+    def holds(self, permission: str) -> bool:
+        """Whether a grant gives the permission, even if it covers nothing."""
+        return any(permission in self._given(grant) for grant in self.grants)
+
     def allows(self, permission: str) -> bool:
         """Whether this permission covers anything."""
         return not self.reach(permission).is_empty
@@ -202,7 +211,12 @@ class Access:
     def _reach(self, permission: str) -> Reach:
         if self.token_permissions is not None and permission not in self.token_permissions:
             return Reach(())
-        terms = (self._term(g) for g in self.grants if permission in g.permissions)
+        is_owned = permission not in WITHOUT_OWNER
+        terms = (
+            self._term(grant)
+            for grant in self.grants
+            if permission in grant.permissions and (is_owned or grant.scope != "own")
+        )
         return Reach(tuple(term for term in terms if term.lanes is None or term.lanes))
 
     def _term(self, grant: Grant) -> Term:

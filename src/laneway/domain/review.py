@@ -32,7 +32,7 @@ class HandlerWait:
     kind: WaitKind
     asked_at: datetime
     until: Annotated[datetime | None, Doc("The end of a sleep, or the timeout of an event")]
-    ended_at: Annotated[datetime | None, Doc("Null while it is open, and for sub_jobs")]
+    ended_at: Annotated[datetime | None, Doc("Null while it is open")]
     jobs: Annotated[int | None, Doc("The number of sub_jobs")]
     event: Annotated[str | None, Doc("The name of the event")]
     key: Annotated[str | None, Doc("The key of the event")]

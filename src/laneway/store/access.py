@@ -176,9 +176,9 @@ def lock_role(name: str) -> Statement[Role | None]:
     return Statement("access/lock_role", maybe_row(_role), {"name": name})
 
 
-def lock_role_shared(name: str) -> Statement[bool]:
-    """Whether a role exists; it cannot be deleted until the transaction ends."""
-    return Statement("access/lock_role_shared", bool, {"name": name})
+def lock_role_shared(name: str) -> Statement[Role | None]:
+    """Reads a role; it cannot be deleted until the transaction ends."""
+    return Statement("access/lock_role_shared", maybe_row(_role), {"name": name})
 
 
 def change_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role]:

@@ -75,7 +75,7 @@ def translate(
         limit = error.diag.message_detail
         return QuotaExceeded(
             error.diag.message_primary or str(error),
-            QUOTA_PAUSE_S,
+            float(error.diag.message_hint or QUOTA_PAUSE_S),
             bound=error.diag.column_name,
             limit=int(limit) if limit else None,
         )

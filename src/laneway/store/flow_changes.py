@@ -80,12 +80,13 @@ async def cancel(db: Database, flow_id: UUID, by: str, reason: str | None) -> Ca
     before: int | None = None
     while True:
         async with db.transaction() as transaction:
-            if before is None:
-                after: dict[str, object] = {"reason": reason and redact(reason)}
-                await record(transaction, by, "flow.cancelled", flow_id, after)
+            was = await find(transaction, flow_id) if before is None else None
             done = await transaction.run(
                 flows.cancel(flow_id, by, reason, limit=BATCH, before=before, skipped=locked)
             )
+            if was is not None:
+                after: dict[str, object] = {"reason": reason and redact(reason)}
+                await record(transaction, by, "flow.cancelled", flow_id, after, was)
         changed += done.cancelled + done.requested
         workers.update(done.workers or ())
         locked += done.skipped or ()
@@ -116,9 +117,10 @@ async def retry(db: Database, flow_id: UUID, by: str) -> RetriedFlow:
     after: int | None = 0
     while after is not None:
         async with db.transaction() as transaction:
-            if is_first:
-                await record(transaction, by, "flow.retried", flow_id)
+            was = await find(transaction, flow_id) if is_first else None
             done = await transaction.run(flows.retry(flow_id, limit=BATCH, after=after))
+            if was is not None:
+                await record(transaction, by, "flow.retried", flow_id, was=was)
         is_first = False
         changed += done.retried
         wakes.update(done.wakes or ())
@@ -186,11 +188,19 @@ def _jobs(count: int) -> str:
 
 
 async def record(
-    runner: Runner, by: str, action: str, flow_id: UUID, after: dict[str, object] | None = None
+    runner: Runner,
+    by: str,
+    action: str,
+    flow_id: UUID,
+    after: dict[str, object] | None = None,
+    was: Flow | None = None,
 ) -> None:
-    """Writes the audit entry of a change, with the flow as it was before; NotFound without one."""
+    """Writes the audit entry of a change; NotFound without a flow.
+
+    It has the flow before the change and as it is now. `was`: the flow as it was, if it changed.
+    """
     flow = await find(runner, flow_id)
-    before = {"status": flow.status.value, "unfinished": flow.counts.unfinished}
+    before = _state(was or flow)
     entry: Statement[None] = audit.record(
         by,
         action,
@@ -198,6 +208,11 @@ async def record(
         str(flow_id),
         workspace=flow.workspace,
         before=before,
-        after={"name": flow.name, **(after or {})},
+        after={**_state(flow), **(after or {})},
     )
     await runner.run(entry)
+
+
+def _state(flow: Flow) -> dict[str, object]:
+    unfinished = flow.counts.unfinished
+    return {"name": flow.name, "status": flow.status.value, "unfinished": unfinished}

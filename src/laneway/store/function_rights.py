@@ -87,7 +87,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "charge_quota": (),
     "send_counted_event": (),
     "is_event_account": (),
-    "check_max_events": (),
+    "check_max_events": ("select on queued_by", "select on sent_events"),
     "check_quota": (),
     "recount_queued": (),
     "queued_of": ("select on queue_usage",),

@@ -32,13 +32,16 @@ WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "handler_waits/read_sub_jobs": ("execute on sub_job_results",),
     "handler_waits/read_waits": ("execute on stored_waits",),
     "handler_waits/submit_sub_jobs": ("execute on submit_sub_jobs",),
+    "health/find_held": (
+        "select on waiting", "select on open_edges", "select on outcome", "select on jobs",
+    ),
     "sent_events/send_event": ("execute on send_event",),
     "sent_events/send_counted": ("execute on send_counted_event",),
     "sent_events/send_events": ("execute on send_events",),
-}
+}  # fmt: skip
 EVENT_SENDER: Final = ("sent_events/send_event", "sent_events/send_events")
 COUNTED_SENDER: Final = ("sent_events/send_counted",)
-_READERS: Final = ("handler_waits/list_waits",)
+_READERS: Final = ("handler_waits/list_waits", "health/find_held")
 WAITING_WORKER: Final = tuple(
     name for name in WAIT_STATEMENTS if name not in (*EVENT_SENDER, *COUNTED_SENDER, *_READERS)
 )

@@ -66,9 +66,12 @@ class FlowCaller:
 
     async def _event_quota(self, reach: Reach, workspace: str) -> Quota | None:
         """The quota of events to a workspace; refuses one that is out of reach."""
-        at = {"owner": self.who.access.name, "workspace": workspace, "lane": None}
+        # Any job of the workspace may take an event, so it belongs to no owner.
+        at = {"owner": None, "workspace": workspace, "lane": None}
         if not reach.covers(**at):
             needed = f"{self.permission} in the workspace {workspace}"
+            if not reach.terms:
+                needed += "; the scope own covers no events"
             await self.who.refuse(needed, self.action, "event")
         bounds = reach.bounds(**at)
         if not bounds.needs_counting:
@@ -78,6 +81,17 @@ class FlowCaller:
 
 def covers(reach: Reach, flow: Flow) -> bool:
     return reach.covers(owner=flow.created_by, workspace=flow.workspace, lane=None)
+
+
+def over_workspaces(permission: str) -> Callable[..., Coroutine[Any, Any, FlowCaller]]:
+    """A dependency: the caller, if it has the permission; the workspace is checked later."""
+
+    async def check(request: Request, who: Caller) -> FlowCaller:
+        if not who.access.holds(permission):
+            await permit(request, who, permission)
+        return FlowCaller(who, permission, action_of(request))
+
+    return gate(check)
 
 
 def over_flows(permission: str) -> Callable[..., Coroutine[Any, Any, FlowCaller]]:

@@ -326,6 +326,10 @@ begin
             end if;
         end if;
         if v_open then
+            if v_wait.kind = 'sub_jobs' and v_wait.done_at is not null then
+                -- Retried sub-jobs are waited for again.
+                update laneway.handler_waits h set done_at = null where h.seq = v_job.seq and h.name = v_job.name;
+            end if;
             insert into laneway.waiting (seq, job_type, rank, attempt, retries, sealed, reason, name, wake_at, since)
             values (v_job.seq, v_job.job_type, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, v_wait.kind,
                     v_job.name, v_wait.until, v_now);
@@ -336,6 +340,9 @@ begin
             values (v_job.seq, v_job.job_type, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed,
                     v_now + laneway.uncharged_pause('snooze', v_job.attempt - v_job.retries));
         else
+            if v_wait.kind = 'sub_jobs' then
+                update laneway.handler_waits h set done_at = v_now where h.seq = v_job.seq and h.name = v_job.name;
+            end if;
             v_ready := v_ready || v_job.seq;
             insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
             values (v_job.seq, v_job.job_type, false, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, v_now);

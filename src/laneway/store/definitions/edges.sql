@@ -276,9 +276,9 @@ begin
     with gone as (
         delete from laneway.waiting w where w.seq = any (v_seqs) returning w.*
     ), waits as (
-        -- A sleep is over; an event that was not taken has timed out.
+        -- A sleep is over; an event that was not taken has timed out; all sub-jobs have ended.
         update laneway.handler_waits h set done_at = p_now from gone g
-         where h.seq = g.seq and h.name = g.name and g.reason in ('sleep', 'event') and h.done_at is null
+         where h.seq = g.seq and h.name = g.name and g.reason in ('sleep', 'event', 'sub_jobs') and h.done_at is null
     ), due as materialized (
         select g.*, case when g.reason = 'jobs' and j.run_at > p_now then j.run_at end as run_at from gone g
          cross join lateral (select b.run_at from laneway.jobs b where b.seq = g.seq offset 0) j

@@ -23,7 +23,12 @@ begin
             'row-level security: the workspace %s is outside of laneway.workspaces', p_workspace);
     end if;
     insert into laneway.flows (id, name, workspace, tags, created_by)
-    values (coalesce(p_id, gen_random_uuid()), p_name, p_workspace, p_tags, p_created_by) returning seq into v_seq;
+    values (coalesce(p_id, gen_random_uuid()), p_name, p_workspace, p_tags, p_created_by)
+    on conflict (id) do nothing returning seq into v_seq;
+    if v_seq is null then
+        raise exception using errcode = 'LW001', message = format(
+            'id: a flow has the id %s already; give each flow an id of its own', p_id);
+    end if;
     return v_seq;
 end $$;
 
@@ -93,7 +98,9 @@ declare
 begin
     loop
         return query
-        select f.seq, f.id, f.name, f.workspace, coalesce(f.tags, '{}'), s.status, f.created_at, f.created_by, s.ended_at,
+        select f.seq, f.id, f.name, f.workspace, coalesce(f.tags, '{}'), s.status, f.created_at, f.created_by,
+               -- A flow without jobs, because all were duplicates, has ended at once.
+               case when s.jobs = 0 then f.created_at else s.ended_at end,
                s.jobs, s.completed, s.failed, s.cancelled
           from (select x.* from laneway.flows x
                  where x.seq < v_before and (p_workspace is null or x.workspace = p_workspace)

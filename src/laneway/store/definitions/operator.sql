@@ -254,6 +254,7 @@ begin
             select r.reopened, r.beyond, r.wakes into v_reopened, v_beyond, v_wakes
               from laneway.reopen_sub_jobs(p_seq, v_wait, 0, p_sub_jobs) r;
             v_again := v_again || v_reopened;
+            update laneway.handler_waits h set done_at = null where h.seq = p_seq and h.name = v_wait and h.kind = 'sub_jobs';
             perform laneway.wake(v_wakes) where v_wakes <> '{}';
         end if;
     end if;

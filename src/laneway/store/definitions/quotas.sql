@@ -79,16 +79,25 @@ create or replace function laneway.is_event_account(p_id uuid) returns boolean l
     select substr(p_id::text, 15, 1) = '8'
 $$;
 
--- Raises LW004 if more events are kept than allowed; null is unbounded.
+-- Raises LW004 if more events are kept than allowed; null is unbounded. Its hint has the seconds, from 1 to 3600, until the
+-- first of the 100 oldest events expires.
 create or replace function laneway.check_max_events(
-    p_events bigint, p_bytes bigint, p_max_events bigint, p_max_bytes bigint)
-returns void language plpgsql immutable as $$
+    p_events bigint, p_bytes bigint, p_max_events bigint, p_max_bytes bigint, p_account uuid default null)
+returns void language plpgsql stable as $$
+declare
+    v_pause text := '5';
 begin
+    if p_events > p_max_events or p_bytes > p_max_bytes then
+        select coalesce(ceil(least(greatest(extract(epoch from min(e.expires_at) - clock_timestamp()), 1), 3600))::text, v_pause)
+          into v_pause
+          from (select x.seq from laneway.queued_by x where x.principal_id = p_account order by x.seq limit 100) q
+         cross join lateral (select y.expires_at from laneway.sent_events y where y.id = q.seq offset 0) e;
+    end if;
     if p_events > p_max_events then
-        raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_events, message = format(
+        raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_events, hint = v_pause, message = format(
             'your grants allow %s kept events (max_queued); with this one there would be %s', p_max_events, p_events);
     elsif p_bytes > p_max_bytes then
-        raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, message = format(
+        raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, hint = v_pause, message = format(
             'your grants allow %s bytes of kept events (max_queued_bytes); with this one there would be %s',
             p_max_bytes, p_bytes);
     end if;
@@ -106,14 +115,15 @@ as $$
 declare
     v_bytes bigint := octet_length(p_payload::text);
 begin
-    perform laneway.check_max_events(q.jobs + 1, q.bytes + v_bytes, p_max_events, p_max_bytes)
+    perform laneway.check_max_events(q.jobs + 1, q.bytes + v_bytes, p_max_events, p_max_bytes, p_account)
        from laneway.queued_of(p_account) q;
     select s.id, s.delivered, s.job_types into send_counted_event.id, send_counted_event.delivered, send_counted_event.job_types
       from laneway.send_event(p_name, p_key, p_payload, p_workspace, p_sent_by, retention => p_retention,
                               max_payload_bytes => 2147483647) s;
     insert into laneway.queued_by (principal_id, seq, bytes) values (p_account, send_counted_event.id, v_bytes);
     perform laneway.count_queued(p_account, 1 + pg_backend_pid() % 8, 1, v_bytes);
-    perform laneway.check_max_events(q.jobs, q.bytes, p_max_events, p_max_bytes) from laneway.queued_of(p_account) q;
+    perform laneway.check_max_events(q.jobs, q.bytes, p_max_events, p_max_bytes, p_account)
+       from laneway.queued_of(p_account) q;
 end $$;
 
 -- Refuses jobs before anything is written, by the current counters, with the errors of charge_quota, which decides.

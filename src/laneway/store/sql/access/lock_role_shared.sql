@@ -1,2 +1,3 @@
--- Returns whether a role exists, and blocks its deletion until the transaction ends.
-select r.name from laneway.roles r where r.name = %(name)s::text for key share
+-- Reads a role, and blocks its deletion until the transaction ends.
+select r.name, r.permissions, r.is_seeded, r.updated_at, r.updated_by
+  from laneway.roles r where r.name = %(name)s::text for key share
