@@ -513,8 +513,8 @@ async def test_superseded_attempt_submits_no_sub_jobs(harness: WorkerHarness) ->
 
 # Each wrong argument, and what the error of its job says.
 WRONG_CALLS: dict[str, str] = {
-    "timeout": "timeout: must be a number of seconds, not '2h'",
-    "seconds": "seconds: must be a number of seconds, not 'soon'",
+    "timeout": "timeout: must be a number of seconds, or a timedelta, not '2h'",
+    "seconds": "seconds: must be a number of seconds, or a timedelta, not 'soon'",
     "name": "name: ",
     "event": "event: ",
     "key": "key: ",

@@ -8,6 +8,7 @@ async with lw.flow("nightly") as flow:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
@@ -140,7 +141,7 @@ class FlowHandle(_Jobs[JobHandle[Any]]):
         """The flow as it is now."""
         return await self._client.get_flow(self.id)
 
-    async def wait(self, timeout: float | None = None) -> Flow:
+    async def wait(self, timeout: float | timedelta | None = None) -> Flow:
         """The flow once all its jobs have ended.
 
         JobFailed unless all completed, TimeoutError after `timeout`.
@@ -209,7 +210,7 @@ class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
         """The flow as it is now."""
         return self._client.get_flow(self.id)
 
-    def wait(self, timeout: float | None = None) -> Flow:
+    def wait(self, timeout: float | timedelta | None = None) -> Flow:
         """The flow once all its jobs have ended; JobFailed unless all completed."""
         return self._client.wait_flow(self.id, timeout)
 
