@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -155,3 +156,35 @@ async def test_waits_of_a_handler_take_timedeltas(harness: WorkerHarness) -> Non
     await harness.start_worker()
     found = await harness.ended(await harness.lw.submit("waits"))
     assert found.result == "event 'never' did not come within 0.01 s"
+
+
+async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) -> None:
+    lw = harness.lw
+    other = await lw.submit("never")
+
+    @lw.handler("waits", retry=SOON)
+    async def waits(ctx: Context) -> None:
+        lw.sync.wait(other.id, 60)
+
+    @lw.handler("watches", retry=SOON)
+    async def watches(ctx: Context) -> None:
+        await asyncio.create_task(list_types())
+
+    async def list_types() -> None:
+        lw.sync.jobs.list()
+
+    @lw.handler("thread")
+    def thread(ctx: SyncContext) -> str:
+        return str(lw.sync.get(other.id).id)
+
+    await harness.start_worker()
+    messages = []
+    for name in ("waits", "watches"):
+        found = await harness.ended(await lw.submit(name))
+        assert found.error is not None
+        assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
+        messages.append(found.error.message)
+    assert messages[0].startswith("lw.sync: blocks the event loop of an async def handler: await")
+    assert "await lw.wait(…)" in messages[0]
+    assert "the same verb without .sync" in messages[1]
+    assert (await harness.ended(await lw.submit("thread"))).result == str(other.id)

@@ -138,6 +138,7 @@ class Request(NamedTuple):
     decode: Callable[[str], Any] | None = None
 
 
+NEEDS_AFTER: Final = "needs after: the jobs whose failure it is about"
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
@@ -213,6 +214,8 @@ def make_job(
         if handler is not None and not handler.arguments.accepts_any_name:
             known = handler.arguments.names
         unique_by = check_unique_by(unique_by, known=known)
+    if after_failure is not None and after == ():
+        raise InvalidInput("after_failure", NEEDS_AFTER)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,
