@@ -57,6 +57,25 @@ def test_flows_are_listed_and_shown(env: dict[str, str], flow: UUID) -> None:
     assert len(json.loads(invoke("flows", "show", flow, "--json", env=env).stdout)["jobs"]) == 3
 
 
+def test_held_job_of_a_flow_is_shown(env: dict[str, str], factory: JobFactory) -> None:
+    flow_id, first = new_job_id(), new_job_id()
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly')", [flow_id])
+    submit = "select laneway.submit('page', '{}', id => %s::uuid, flow => %s)"
+    factory.conn.execute(submit, [first, flow_id])
+    after = "select laneway.submit('join', '{}', flow => %s, after => %s::uuid[],"
+    for effect in ("hold", "run"):
+        factory.conn.execute(f"{after} after_failure => '{effect}')", [flow_id, [first]])
+    invoke("jobs", "cancel", first, env=env)
+    assert invoke("flows", "show", flow_id, env=env).stdout.splitlines()[1:] == [
+        "page: cancelled",
+        "└─ join ×2: 1 waiting (held), 1 approved",
+    ]
+    diagram = invoke("flows", "show", flow_id, "--mermaid", env=env).stdout
+    assert "waiting (held), 1 approved" in diagram
+    invoke("jobs", "retry", first, env=env)
+    assert "held" not in invoke("flows", "show", flow_id, env=env).stdout
+
+
 def test_flow_is_found_by_its_first_digits(env: dict[str, str], flow: UUID) -> None:
     assert invoke("flows", "show", str(flow)[:13], env=env).exit_code == 0
     assert invoke("flows", "show", "ffff", env=env).exit_code == 3

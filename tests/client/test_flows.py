@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
@@ -190,6 +190,43 @@ async def test_flow_refuses_what_it_cannot_store(client: Client) -> None:
     for name in ("", " x", "a\x00b", "x" * 129, None):
         with pytest.raises(InvalidInput, match="name"):
             client.flow(name)  # type: ignore[arg-type]
+
+
+async def test_effect_of_a_failure_needs_parents(client: Client) -> None:
+    with pytest.raises(InvalidInput, match=r"^after_failure: needs after"):
+        await client.submit("page", after_failure="run")
+    with pytest.raises(InvalidInput, match="after_failure: needs after"):
+        await client.submit_many([("page", {}, {"after_failure": "hold"})])
+    async with client.flow("effects") as flow:
+        with pytest.raises(InvalidInput, match="after_failure: needs after"):
+            flow.add("page", after_failure="run")
+        # A computed list may be empty.
+        flow.add("page", after=[], after_failure="run")
+
+
+async def test_verbs_inside_the_block_say_that_it_has_not_ended(client: Client) -> None:
+    async with client.flow("nightly") as flow:
+        page = flow.add("page")
+        for call in (page.wait, page.get, page.cancel, flow.wait, flow.get, flow.retry):
+            with pytest.raises(Refused, match="flow nightly: its `with` block has not ended"):
+                await call()
+    assert (await page.get()).status is Status.APPROVED
+    assert (await flow.get()).counts.jobs == 1
+
+
+async def test_wrong_kind_of_with_names_the_right_one(client: Client) -> None:
+    flow: Any = client.flow("nightly")
+    with pytest.raises(InvalidInput, match=r"write `async with lw\.flow"), flow:
+        pass
+    with client.sync.flow("nightly") as sync_flow:
+        sync_flow.add("page")
+        page = sync_flow.jobs[0]
+        with pytest.raises(Refused, match="has not ended"):
+            page.wait()
+    unfit: Any = client.sync.flow("nightly")
+    with pytest.raises(InvalidInput, match=r"write `with lw\.sync\.flow"):
+        async with unfit:
+            pass
 
 
 async def test_flow_refuses_too_many_edges(client: Client, db: StoreClient) -> None:

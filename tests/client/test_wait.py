@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -72,6 +73,27 @@ async def test_waiting_ends_at_the_timeout(client: Client, db: StoreClient) -> N
     db.claimed()
     with pytest.raises(TimeoutError):
         await job.wait(timeout=0.05)
+
+
+@pytest.mark.parametrize("timeout", ["5s", -1, 1e12, True])
+async def test_timeout_of_a_wait_is_checked(client: Client, timeout: Any) -> None:
+    job = await client.submit("t")
+    with pytest.raises(InvalidInput, match=r"^timeout: must be "):
+        await job.wait(timeout)
+    with pytest.raises(InvalidInput, match=r"^timeout: must be "):
+        await job.watch(timeout)
+    with pytest.raises(InvalidInput, match=r"^timeout: must be "):
+        await client.wait_flow(job.id, timeout)
+
+
+async def test_timeout_of_a_wait_may_be_a_timedelta(client: Client) -> None:
+    job = await client.submit("t")
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.01 s"):
+        await job.wait(timedelta(milliseconds=10))
+    async with client.flow("nightly") as flow:
+        flow.add("t")
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.01 s"):
+        await flow.wait(timedelta(milliseconds=10))
 
 
 async def test_unknown_job_is_not_found(client: Client) -> None:

@@ -236,7 +236,7 @@ async def test_wait_may_follow_a_call_without_sub_jobs(harness: WorkerHarness) -
 
     @harness.lw.handler("whole")
     async def whole(ctx: Context) -> list[Any]:
-        none = await ctx.run_all("nothing", [])
+        none: list[Any] = await ctx.run_all("nothing", [])
         return [*none, *await ctx.run_all("parts", [part.job(n=1)])]
 
     await harness.start_worker()
@@ -560,8 +560,8 @@ async def test_superseded_attempt_submits_no_sub_jobs(harness: WorkerHarness) ->
 
 # Each wrong argument, and what the error of its job says.
 WRONG_CALLS: dict[str, str] = {
-    "timeout": "timeout: must be a number of seconds, not '2h'",
-    "seconds": "seconds: must be a number of seconds, not 'soon'",
+    "timeout": "timeout: must be a number of seconds, or a timedelta, not '2h'",
+    "seconds": "seconds: must be a number of seconds, or a timedelta, not 'soon'",
     "name": "name: ",
     "event": "event: ",
     "key": "key: ",

@@ -108,6 +108,41 @@ async def test_wrong_argument_is_named_with_the_cure(arguments: dict[str, Any], 
         read.sync.submit(**arguments)
 
 
+async def test_name_of_a_job_of_a_flow_is_an_option_of_its_handler(harness: WorkerHarness) -> None:
+    @harness.lw.handler("greet")
+    async def greet(ctx: Context, name: str) -> str:
+        return name
+
+    named = greet.options(name="first")
+    async with harness.lw.flow("greetings") as flow:
+        first = flow.add(named, name="ada")
+        second = flow.add(greet, name="bob")
+        flow.add(greet.job(name="cy"), name="third")
+    names = "select l.name from laneway.links l join laneway.jobs j using (seq) order by j.seq"
+    assert [row[0] for row in harness.rows(names)] == ["first", None, "third"]
+    assert (await first.get()).payload == {"name": "ada"}
+    assert (await second.get()).payload == {"name": "bob"}
+    for call in (named.submit, named.job, named.sync.submit):
+        with pytest.raises(InvalidInput, match="name: is an option of a job in a flow"):
+            await call(name="ada")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "option, rule",
+    [
+        ("countdown", "countdown: is not an option of submit; did you mean delay"),
+        ("workspace", r"workspace: is an option of the flow: write lw\.flow"),
+        ("nubmer", r"payload\.nubmer"),
+    ],
+)
+async def test_wrong_option_of_flow_add_is_named_with_the_cure(option: str, rule: str) -> None:
+    lw = Laneway()
+    read = typed_handlers(lw)
+    with pytest.raises(InvalidInput, match=rule):
+        async with lw.flow("nightly") as flow:
+            flow.add(read, path="a", **{option: 5})
+
+
 async def test_job_of_a_batch_has_no_connection() -> None:
     read = typed_handlers(Laneway())
     with pytest.raises(InvalidInput, match="wake: is not an option of one job: give it to"):

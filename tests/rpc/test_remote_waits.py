@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -321,4 +322,27 @@ async def test_wrong_argument_in_a_remote_handler_fails_its_job_at_once(far: Far
     found = await far.ended(await far.lw.submit("wrong"))
     assert (found.status, found.attempt) == ("failed", 1)
     assert found.error is not None
-    assert found.error.message == "timeout: must be a number of seconds, not '2h'"
+    assert found.error.message == "timeout: must be a number of seconds, or a timedelta, not '2h'"
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda ctx: ctx.sleep(5), "ctx.sleep: missing a required argument: 'seconds'"),
+        (lambda ctx: ctx.sleep("a", -3), "seconds: must be from 0"),
+        (lambda ctx: ctx.step(list), "ctx.step: missing a required argument: 'fn'"),
+        (lambda ctx: ctx.run_all("a", ["part"]), "jobs[0]: must be a job, as in mail.job(user=1)"),
+    ],
+)
+async def test_wrong_call_in_a_remote_handler_fails_its_job_at_once(
+    far: Far, call: Callable[[Any], Awaitable[object]], message: str
+) -> None:
+    @far.app.handler("wrong", retry=SOON)
+    async def wrong(ctx: Context) -> None:
+        await call(ctx)
+
+    await far.hire_remote()
+    found = await far.ended(await far.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)
+    assert found.error is not None
+    assert found.error.message.startswith(message)

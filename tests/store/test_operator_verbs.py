@@ -252,6 +252,20 @@ def test_retry_gives_a_new_budget_and_goes_on_counting_attempts(db: StoreClient)
     assert [a.error.message for a in attempts if a.error] == ["one", "two"]
 
 
+def test_retried_job_keeps_a_run_at_that_has_not_come(db: StoreClient) -> None:
+    seq = db.submit(delay=3600)
+    due = db.row("delayed", seq)["run_at"]
+    db.cancel(seq)
+    assert db.retry(seq) == jobs.FoundState("cancelled")
+    assert db.places(seq) == ["delayed"]
+    row = db.row("delayed", seq)
+    assert (row["run_at"], row["attempt"], row["retries"]) == (due, 0, 0)
+    assert db.claimed() == []
+    assert db.run(jobs.run_now(db.id_of(seq))).found_in == "approved"
+    (claim,) = db.claimed()
+    assert db.one("select run_at <= started_at from laneway.jobs_view where seq = %s", claim.seq)
+
+
 @pytest.mark.parametrize("state", ["approved", "delayed", "running", "completed"])
 def test_only_failed_and_cancelled_jobs_are_retried(db: StoreClient, state: str) -> None:
     if state in ("approved", "delayed"):

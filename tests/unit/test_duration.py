@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from laneway import Context
-from laneway.domain.duration import CENTURY_S, DAY_S, YEAR_S, check_duration, seconds_of
+from laneway.domain.duration import CENTURY_S, DAY_S, YEAR_S, check_duration, check_wait, seconds_of
 from laneway.engine.registry import make_handler
 from laneway.errors import ConfigError, InvalidInput
 
@@ -29,6 +30,14 @@ def test_numbers_and_timedeltas_are_durations() -> None:
     for wrong in ("1", True, None):
         with pytest.raises(InvalidInput, match="a number of seconds, or a timedelta"):
             seconds_of(wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.001, CENTURY_S + 1, math.inf, math.nan, "5s", True, None])
+def test_duration_of_a_wait_is_at_most_a_century(wrong: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^timeout: must be "):
+        check_wait(wrong, "timeout")
+    allowed = (0, CENTURY_S, timedelta(hours=1))
+    assert [check_wait(one, "t") for one in allowed] == [0, CENTURY_S, 3600]
 
 
 async def handler(ctx: Context) -> None: ...

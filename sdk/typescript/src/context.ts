@@ -255,6 +255,9 @@ export class Context<P = unknown> {
       throw new InvalidInput("step", `must be a name of 1 to ${STEP_NAME_BYTES} bytes`);
     }
     const field = `step ${JSON.stringify(name)}`;
+    if (typeof fn !== "function") {
+      throw new InvalidInput(field, "must be a function: write ctx.step(name, () => …)");
+    }
     if (this.#used.has(name)) {
       throw new InvalidInput(field, "already ran in this attempt: names are unique within a job");
     }

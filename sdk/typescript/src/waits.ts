@@ -109,6 +109,7 @@ export class Waits {
   ) {}
 
   async sleep(name: string, ms: number): Promise<void> {
+    checkText(name, "name", NAME_BYTES);
     const durationMs = duration(ms, "ms");
     await this.#enter(name, { kind: "sleep" });
     const { state } = await this.calls.begin(this.run, { name, kind: "sleep", durationMs });
@@ -240,7 +241,11 @@ function* chunks(jobs: readonly SubJob[], stored: number): Generator<[number, Su
 }
 
 function written(job: SubJob, field: string): SubJobMessage {
-  checkOptions(job, KNOWN_JOB, field);
+  const isObject = typeof job === "object" && job !== null && !Array.isArray(job);
+  if (isObject) checkOptions(job, KNOWN_JOB, field);
+  if (!isObject || typeof job.jobType !== "string") {
+    throw new InvalidInput(field, 'must be a job, as in { jobType: "mail", payload: { user: 1 } }');
+  }
   const options = {
     priority: job.priority,
     delay: job.delayMs === undefined ? undefined : job.delayMs / 1000,
@@ -308,5 +313,8 @@ function duration(ms: number, field: string): number {
   if (typeof ms !== "number" || Number.isNaN(ms)) {
     throw new InvalidInput(field, "must be a number of milliseconds");
   }
-  return Math.round(Math.min(Math.max(0, ms), LONGEST_MS));
+  if (ms < 0 || ms > LONGEST_MS) {
+    throw new InvalidInput(field, `must be from 0 to ${LONGEST_MS} milliseconds (100 years), not ${ms}`);
+  }
+  return Math.round(ms);
 }

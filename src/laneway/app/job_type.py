@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Unpack, cast
 
 from typing_extensions import ParamSpec, TypeVar
 
-from laneway.client.flow_draft import FLOW_JOB_OPTIONS
+from laneway.client.flow_draft import FLOW_JOB_OPTIONS, HandlerJobOptions
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
+from laneway.domain.suggestion import other_word
 from laneway.engine.code_place import needs_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
 from laneway.errors import InvalidInput
@@ -55,6 +56,8 @@ class JobType(Generic[P, R, C]):
         self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
         self.__wrapped__ = handler.fn
         self._options: SubmitOptions = {}
+        # Its name within a flow.
+        self._name: str | None = None
 
     if not TYPE_CHECKING:
 
@@ -86,21 +89,31 @@ class JobType(Generic[P, R, C]):
         self._app.handlers.add_analysis(self.handler, fn)
         return fn
 
-    def options(self, **options: Unpack[SubmitOptions]) -> JobType[P, R, C]:
-        """A copy that submits with these options of `lw.submit`: priority, delay, created_by …"""
-        check_options(options, SubmitOptions.__annotations__)
+    def options(self, **options: Unpack[HandlerJobOptions]) -> JobType[P, R, C]:
+        """A copy that submits with these options of `lw.submit`: priority, delay, created_by …
+
+        `name` is the name of the job within a flow, for `flow.add`.
+        """
+        check_options(options, HandlerJobOptions.__annotations__)
         made = copy(self)
-        made._options = {**self._options, **options}
+        name = options.pop("name", self._name)
+        made._options = cast("SubmitOptions", {**self._options, **options})
+        made._name = name
         return made
 
     async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Submits a job with these arguments."""
         payload = self._payload(args, kwargs)
+        self._refuse_name()
         handle = await self._app.submit(self.job_type, payload, **self._options)
         return handle.decoded_by(self._decode)
 
     def job(self, /, *args: P.args, **kwargs: P.kwargs) -> NewJobSpec[R]:
         """A job with these arguments that is not submitted yet: for `lw.submit_many`, flows …"""
+        self._refuse_name()
+        return self._spec(args, kwargs)
+
+    def _spec(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJobSpec[R]:
         payload = self._payload(args, kwargs)
         for name in self._options.keys() - JobOptions.__annotations__.keys():
             raise InvalidInput(name, "is not an option of one job: give it to lw.submit_many")
@@ -117,8 +130,16 @@ class JobType(Generic[P, R, C]):
         taken = self.handler.arguments.names
         options = {name: given[name] for name in FLOW_JOB_OPTIONS if name in given.keys() - taken}
         arguments = {name: value for name, value in given.items() if name not in options}
-        make = cast("Callable[..., NewJobSpec[R]]", self.job)
-        return make(*args, **arguments), options
+        if not self.handler.arguments.accepts_any_name:
+            for name in arguments.keys() - taken:
+                _refuse_option(name)
+        if self._name is not None:
+            options = {"name": self._name, **options}
+        return self._spec(args, arguments), options
+
+    def _refuse_name(self) -> None:
+        if self._name is not None:
+            raise InvalidInput("name", "is an option of a job in a flow: give it to flow.add")
 
     @property
     def sync(self) -> SyncJobType[P, R]:
@@ -128,6 +149,7 @@ class JobType(Generic[P, R, C]):
     def submit_blocking(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> SyncJobHandle[R]:
         """Submits a job in the background thread of `lw.sync`."""
         payload = self._payload(args, kwargs)
+        self._refuse_name()
         handle = self._app.sync.submit(self.job_type, payload, **self._options)
         return handle.decoded_by(self._decode)
 
@@ -159,6 +181,14 @@ class JobType(Generic[P, R, C]):
     def _decode(self) -> Callable[[str], R]:
         """Reads a result by the return hint."""
         return partial(self.handler.results.decode, limits=self._app.settings.payload_limits)
+
+
+def _refuse_option(name: str) -> None:
+    """InvalidInput for an argument of `flow.add` that is an option elsewhere."""
+    if name in SubmitOptions.__annotations__:
+        raise InvalidInput(name, f"is an option of the flow: write lw.flow(…, {name}=…)")
+    if (known := other_word(name)) in FLOW_JOB_OPTIONS:
+        raise InvalidInput(name, f"is not an option of submit; did you mean {known}?")
 
 
 class SyncJobType(Generic[P, R]):

@@ -39,6 +39,8 @@ class JobGroup:
     # Comes after jobs of other flows, which are not drawn.
     is_outside: bool
     jobs: list[FlowJob] = field(default_factory=list)
+    # Jobs that wait until one before them, which failed or was cancelled, is retried.
+    held: set[UUID] = field(default_factory=set)
 
     @property
     def label(self) -> str:
@@ -51,10 +53,12 @@ class JobGroup:
 
     @property
     def states(self) -> str:
-        """`completed`, or `150 completed, 50 running`."""
-        counts = Counter(job.status.value for job in self.jobs)
+        """`completed`, or `150 completed, 50 running`; `waiting (held)` for a held job."""
+        counts = Counter(
+            job.status.value + (" (held)" if job.id in self.held else "") for job in self.jobs
+        )
         if len(counts) == 1:
-            return self.jobs[0].status.value
+            return next(iter(counts))
         return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
     @property
@@ -71,6 +75,7 @@ def grouped(jobs: Iterable[FlowJob]) -> list[JobGroup]:
     """The groups of a flow, each after its parents; jobs come in the order of their submit."""
     by_job: dict[UUID, int] = {}
     groups: dict[tuple[str, tuple[int, ...], bool], JobGroup] = {}
+    failed: set[UUID] = set()
     for job in jobs:
         above = [*job.after] if job.owner is None else [*job.after, job.owner]
         parents = tuple(sorted({by_job[each] for each in above if each in by_job}))
@@ -79,6 +84,11 @@ def grouped(jobs: Iterable[FlowJob]) -> list[JobGroup]:
         if key not in groups:
             groups[key] = JobGroup(len(groups), job.job_type, parents, is_outside)
         groups[key].jobs.append(job)
+        if job.status.value in ("failed", "cancelled"):
+            failed.add(job.id)
+        is_waiting = job.status.value == "waiting"
+        if is_waiting and job.after_failure == "hold" and not failed.isdisjoint(job.after):
+            groups[key].held.add(job.id)
         by_job[job.id] = groups[key].number
     return list(groups.values())
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
@@ -331,7 +332,7 @@ class Client(LimitHolder, FlowVerbs):
     async def wait(
         self,
         job_id: UUID | str,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         *,
         decode: Callable[[str], Any] | None = None,
     ) -> Any:

@@ -8,6 +8,7 @@ async with lw.flow("nightly") as flow:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobRef, NewJobSpec
 from laneway.domain.flow import ChangedFlow, Flow
 from laneway.domain.states import Status
-from laneway.errors import Refused
+from laneway.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from laneway.client.client import Client
@@ -51,6 +52,13 @@ class _Jobs(Generic[H]):
     def name(self) -> str:
         return self._draft.name
 
+    def _check_ended(self, what: str) -> None:
+        if self._is_open:
+            raise Refused(
+                f"flow {self.name}: its `with` block has not ended, and stores its jobs then:"
+                f" {what} after the block"
+            )
+
     def _open(self) -> None:
         if self._is_open or self.jobs:
             raise Refused(f"flow {self.name}: its `with` block was entered before")
@@ -68,6 +76,18 @@ class _Jobs(Generic[H]):
         """Gives each handle its stored job: another one if that is a duplicate."""
         for handle, (job_id, status, is_duplicate) in zip(self.jobs, stored, strict=True):
             handle.id, handle.status, handle.duplicate = job_id, Status(status), is_duplicate
+
+
+class _ClientOfJobs:
+    """The client of the handles of a flow: refuses their verbs until its block has ended."""
+
+    def __init__(self, flow: _Jobs[Any], client: object) -> None:
+        self._flow = flow
+        self._client = client
+
+    def __getattr__(self, verb: str) -> Any:
+        self._flow._check_ended(f"call {verb} of a job")
+        return getattr(self._client, verb)
 
 
 def _spec_of(
@@ -97,12 +117,25 @@ class FlowHandle(_Jobs[JobHandle[Any]]):
         super().__init__(
             draft,
             lambda job_id, job_type, decode: JobHandle(
-                job_id, job_type, Status.APPROVED, False, client, decode
+                job_id, job_type, Status.APPROVED, False, self._for_jobs, decode
             ),
         )
         self._client = client
+        self._for_jobs = cast("Client", _ClientOfJobs(self, client))
         self._conn = conn
         self._wake = wake
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Any:
+            raise InvalidInput("flow", "write `async with lw.flow(…)`, or `with lw.sync.flow(…)`")
+
+        def __exit__(self, *of: object) -> None: ...
+
+    @property
+    def _stored(self) -> Client:
+        self._check_ended("call its verbs")
+        return self._client
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -132,32 +165,33 @@ class FlowHandle(_Jobs[JobHandle[Any]]):
 
         Options: after (jobs of this flow or others), after_failure, name (within the flow), and
         those of `lw.submit` but workspace and created_by. A name that the handler takes is its
-        argument: give that option by `page.options(…)`, or with `page.job(…)`.
+        argument: give that option by `page.options(…)`, or with `page.job(…)`. The handles can be
+        waited for after the block.
         """
         return self._add(job, args, given)
 
     async def get(self) -> Flow:
         """The flow as it is now."""
-        return await self._client.get_flow(self.id)
+        return await self._stored.get_flow(self.id)
 
-    async def wait(self, timeout: float | None = None) -> Flow:
+    async def wait(self, timeout: float | timedelta | None = None) -> Flow:
         """The flow once all its jobs have ended.
 
         JobFailed unless all completed, TimeoutError after `timeout`.
         """
-        return await self._client.wait_flow(self.id, timeout)
+        return await self._stored.wait_flow(self.id, timeout)
 
     async def cancel(self, reason: str | None = None) -> ChangedFlow:
         """Cancels its jobs that have not ended; running ones are asked to stop."""
-        return await self._client.cancel_flow(self.id, reason)
+        return await self._stored.cancel_flow(self.id, reason)
 
     async def retry(self) -> ChangedFlow:
         """Queues its failed and cancelled jobs again."""
-        return await self._client.retry_flow(self.id)
+        return await self._stored.retry_flow(self.id)
 
     async def reprioritize(self, priority: int) -> ChangedFlow:
         """Changes the priority of its jobs that have not started."""
-        return await self._client.reprioritize_flow(self.id, priority)
+        return await self._stored.reprioritize_flow(self.id, priority)
 
 
 class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
@@ -169,12 +203,25 @@ class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
         super().__init__(
             draft,
             lambda job_id, job_type, decode: SyncJobHandle(
-                job_id, job_type, Status.APPROVED, False, client, decode
+                job_id, job_type, Status.APPROVED, False, self._for_jobs, decode
             ),
         )
         self._client = client
+        self._for_jobs = cast("SyncClient", _ClientOfJobs(self, client))
         self._conn = conn
         self._wake = wake
+
+    if not TYPE_CHECKING:
+
+        async def __aenter__(self) -> Any:
+            raise InvalidInput("flow", "write `with lw.sync.flow(…)`, or `async with lw.flow(…)`")
+
+        async def __aexit__(self, *of: object) -> None: ...
+
+    @property
+    def _stored(self) -> SyncClient:
+        self._check_ended("call its verbs")
+        return self._client
 
     def __enter__(self) -> Self:
         self._open()
@@ -207,20 +254,20 @@ class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
 
     def get(self) -> Flow:
         """The flow as it is now."""
-        return self._client.get_flow(self.id)
+        return self._stored.get_flow(self.id)
 
-    def wait(self, timeout: float | None = None) -> Flow:
+    def wait(self, timeout: float | timedelta | None = None) -> Flow:
         """The flow once all its jobs have ended; JobFailed unless all completed."""
-        return self._client.wait_flow(self.id, timeout)
+        return self._stored.wait_flow(self.id, timeout)
 
     def cancel(self, reason: str | None = None) -> ChangedFlow:
         """Cancels its jobs that have not ended; running ones are asked to stop."""
-        return self._client.cancel_flow(self.id, reason)
+        return self._stored.cancel_flow(self.id, reason)
 
     def retry(self) -> ChangedFlow:
         """Queues its failed and cancelled jobs again."""
-        return self._client.retry_flow(self.id)
+        return self._stored.retry_flow(self.id)
 
     def reprioritize(self, priority: int) -> ChangedFlow:
         """Changes the priority of its jobs that have not started."""
-        return self._client.reprioritize_flow(self.id, priority)
+        return self._stored.reprioritize_flow(self.id, priority)

@@ -12,11 +12,13 @@ from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.catalog import Catalog
 from laneway.client.spec import (
+    NEEDS_AFTER,
     FlowableOptions,
     JobOptions,
     JobRef,
     NewJobSpec,
     Request,
+    SubmitOptions,
     check_options,
     listed_jobs,
     make_entries,
@@ -45,6 +47,12 @@ _NO_LIMIT: Final = 2**63 - 1
 
 class FlowJobOptions(FlowableOptions, total=False):
     """The options of one job of a flow; `name` is its name within the flow."""
+
+    name: str | None
+
+
+class HandlerJobOptions(SubmitOptions, total=False):
+    """The options of a job of a handler, submitted alone or added to a flow."""
 
     name: str | None
 
@@ -106,8 +114,10 @@ class FlowDraft:
                 raise InvalidInput(
                     f"{place}.name", f"jobs[{self._names[name]}] has the name {name!r}"
                 )
-        parents = self._parents(chosen.pop("after"))
-        after_failure = chosen.pop("after_failure")
+        after, after_failure = chosen.pop("after"), chosen.pop("after_failure")
+        parents = self._parents(after)
+        if after_failure is not None and after == ():
+            raise InvalidInput(f"{place}.after_failure", NEEDS_AFTER)
         if after_failure is not None:
             check_after_failure(after_failure, f"{place}.after_failure")
         chosen |= {"workspace": self.workspace, "created_by": self.created_by}

@@ -94,7 +94,9 @@ class FlowVerbs:
         """The flow with the number of its jobs in each state."""
         return await flow_changes.find(self.database, parse_job_id(flow_id))
 
-    async def wait_flow(self, flow_id: UUID | str, timeout: float | None = None) -> Flow:
+    async def wait_flow(
+        self, flow_id: UUID | str, timeout: float | timedelta | None = None
+    ) -> Flow:
         """The flow once all its jobs have ended; JobFailed unless all completed."""
         wanted = parse_job_id(flow_id)
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
@@ -38,7 +39,7 @@ class JobHandle(Generic[R_co]):
     _client: Client = field(repr=False, compare=False)
     _decode: Callable[[str], R_co] | None = field(default=None, repr=False, compare=False)
 
-    async def wait(self, timeout: float | None = None) -> R_co:
+    async def wait(self, timeout: float | timedelta | None = None) -> R_co:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
 
         A handle of `ingest.submit` reads it by the return hint of the handler, one of
@@ -47,7 +48,7 @@ class JobHandle(Generic[R_co]):
         result: R_co = await self._client.wait(self.id, timeout, decode=self._decode)
         return result
 
-    async def watch(self, timeout: float | None = None) -> R_co:
+    async def watch(self, timeout: float | timedelta | None = None) -> R_co:
         """Shows a progress bar until the job has ended, and returns what `wait` returns.
 
         A bar of HTML in a notebook, a bar on stderr in a terminal, lines on stderr elsewhere.
@@ -92,12 +93,12 @@ class SyncJobHandle(Generic[R_co]):
     _client: SyncClient = field(repr=False, compare=False)
     _decode: Callable[[str], R_co] | None = field(default=None, repr=False, compare=False)
 
-    def wait(self, timeout: float | None = None) -> R_co:
+    def wait(self, timeout: float | timedelta | None = None) -> R_co:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
         result: R_co = self._client.wait(self.id, timeout, decode=self._decode)
         return result
 
-    def watch(self, timeout: float | None = None) -> R_co:
+    def watch(self, timeout: float | timedelta | None = None) -> R_co:
         """Shows a progress bar until the job has ended, and returns what `wait` returns.
 
         Works inside a running event loop too, such as that of a notebook, and blocks it.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.client.wait_note import noting
+from laneway.domain.duration import check_wait
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import DatabaseUnavailable, NotFound, SchemaMismatch, UnsuitableDatabase
 from laneway.store import jobs
@@ -35,7 +37,7 @@ class PollResult(NamedTuple, Generic[T]):
 
 
 async def end_of(
-    database: Database, wanted: UUID, timeout: float | None, cure: str | None = None
+    database: Database, wanted: UUID, timeout: float | timedelta | None, cure: str | None = None
 ) -> Ended:
     """Waits until the job has ended; TimeoutError, with the cure, after `timeout` seconds.
 
@@ -56,7 +58,7 @@ async def end_of(
 async def poll(
     look: Callable[[], Awaitable[PollResult[T]]],
     subject: str,
-    timeout: float | None,
+    timeout: float | timedelta | None,
     cure: str,
     when_slow: Callable[[], object] = lambda: None,
 ) -> T:
@@ -65,7 +67,8 @@ async def poll(
     While the database is unreachable, it keeps waiting.
     """
     loop = asyncio.get_running_loop()
-    deadline = None if timeout is None else loop.time() + timeout
+    timeout_s = None if timeout is None else check_wait(timeout, "timeout")
+    deadline = None if timeout_s is None else loop.time() + timeout_s
     pause = SHORTEST_POLL_S
     status = "its status could not be read"
     while True:
@@ -88,7 +91,7 @@ async def poll(
         left = None if deadline is None else deadline - loop.time()
         if left is not None and left <= 0:
             raise TimeoutError(
-                f"{subject} did not end within {timeout} s: {status}; {cure}"
+                f"{subject} did not end within {timeout_s:g} s: {status}; {cure}"
             ) from cause
         if pause >= LONGEST_POLL_S:
             when_slow()

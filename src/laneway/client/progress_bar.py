@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from laneway.domain.duration import check_wait
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL
 from laneway.domain.text import visible
@@ -98,10 +100,10 @@ def _lines() -> Iterator[Draw]:
 class Watch:
     """One watch of a job: the pauses between two looks, and its timeout."""
 
-    def __init__(self, job_id: UUID, timeout: float | None) -> None:
+    def __init__(self, job_id: UUID, timeout: float | timedelta | None) -> None:
         self._job_id = job_id
-        self._timeout = timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout_s = None if timeout is None else check_wait(timeout, "timeout")
+        self._deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
         self.has_ended = False
 
     @contextmanager
@@ -126,7 +128,7 @@ class Watch:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError(
-                f"job {self._job_id} did not end within {self._timeout} s and goes on;"
+                f"job {self._job_id} did not end within {self._timeout_s:g} s and goes on;"
                 f" `laneway jobs explain {self._job_id}` says why"
             )
         return min(_INTERVAL_S, left)

@@ -28,6 +28,7 @@ from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.flow import AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
+from laneway.domain.not_a_job import not_a_list, problem_of_job
 from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.domain.suggestion import suggest_option
 from laneway.domain.text import shown
@@ -137,6 +138,7 @@ class Request(NamedTuple):
     decode: Callable[[str], Any] | None = None
 
 
+NEEDS_AFTER: Final = "needs after: the jobs whose failure it is about"
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
@@ -212,6 +214,8 @@ def make_job(
         if handler is not None and not handler.arguments.accepts_any_name:
             known = handler.arguments.names
         unique_by = check_unique_by(unique_by, known=known)
+    if after_failure is not None and after == ():
+        raise InvalidInput("after_failure", NEEDS_AFTER)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,
@@ -262,8 +266,8 @@ def parent_id(job: JobRef, i: int) -> UUID:
 
 def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request]:
     """The jobs of a batch; refuses too many jobs, and entries that are not jobs."""
-    if isinstance(given, (str, bytes, Mapping)):
-        raise InvalidInput("jobs", "must be a list of jobs")
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise not_a_list(given)
     chosen: list[object] = list(islice(given, limits.batch_jobs + 1))
     if len(chosen) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
@@ -371,9 +375,7 @@ def read_request(one: object, i: int) -> Request:
         case {"job_type": job_type, **rest}:
             payload, options = rest.pop("payload", None), cast("dict[str, Any]", rest)
         case _:
-            raise InvalidInput(
-                f"jobs[{i}]", "must be a NewJobSpec, (job_type, payload, options) or a mapping"
-            )
+            raise InvalidInput(f"jobs[{i}]", problem_of_job(one))
     try:
         check_options(options)
     except InvalidInput as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -16,8 +17,10 @@ from laneway.client.flow_verbs import new_draft
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
 from laneway.client.spec import Given, NewJobSpec
+from laneway.domain.current_claim import current_claim
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.job import DEFAULT_WORKSPACE
+from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
     from laneway.store.database import Database
@@ -35,7 +38,8 @@ def _blocking(
 
     @wraps(verb)
     def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> A:
-        result = self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
+        conn = kwargs.get("conn")
+        result = self._run(lambda client: verb(client, *args, **kwargs), conn, verb.__name__)
         return convert(self, result)
 
     return call
@@ -53,7 +57,8 @@ class SyncClient:
     """The verbs of Client as blocking calls, from any thread, also after a fork.
 
     They run in one background thread with separate connections. They also work inside a running
-    event loop, but block it. With `conn=` (a sync connection) they run in the calling thread.
+    event loop, such as a notebook's, but block it. An `async def` handler may not call them.
+    With `conn=` (a sync connection) they run in the calling thread.
     """
 
     _portal: Portal[Client] | None
@@ -154,8 +159,14 @@ class SyncClient:
         self._portal = None
         self._lock = threading.Lock()
 
-    def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:
+    def _run(
+        self,
+        work: Callable[[Client], Coroutine[Any, Any, R]],
+        conn: object,
+        verb: str | None = None,
+    ) -> R:
         if conn is None:
+            _refuse_in_async_handler(verb)
             return self._open_portal().run(work)
         from laneway.store.caller_connection import borrow, run_now
 
@@ -178,6 +189,18 @@ class SyncClient:
         client = Client(database, original.settings, original.handlers)
         client.wait_cure = original.wait_cure
         return client
+
+
+def _refuse_in_async_handler(verb: str | None) -> None:
+    """A blocked event loop would stop all handlers of the worker, and its heartbeat."""
+    if current_claim.get() is None:
+        return
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    form = "the same verb without .sync" if verb is None else f"lw.{verb}(…)"
+    raise InvalidInput("lw.sync", f"blocks the event loop of an async def handler: await {form}")
 
 
 async def _close(client: Client) -> None:

@@ -6,6 +6,7 @@ import math
 from datetime import timedelta
 from typing import Final
 
+from laneway.domain.text import shown
 from laneway.errors import InvalidInput
 
 HOUR_S: Final = 3600.0
@@ -24,7 +25,7 @@ def seconds_of(duration: object, field: str = "duration") -> float:
             return float(duration)
     except OverflowError:
         return math.inf
-    raise InvalidInput(field, "must be a number of seconds, or a timedelta")
+    raise InvalidInput(field, f"must be a number of seconds, or a timedelta, not {shown(duration)}")
 
 
 def check_duration(duration: object, field: str) -> float:
@@ -32,4 +33,14 @@ def check_duration(duration: object, field: str) -> float:
     seconds = seconds_of(duration, field)
     if not 0 < seconds <= YEAR_S:
         raise InvalidInput(field, "must be more than 0 seconds and at most a year")
+    return seconds
+
+
+def check_wait(duration: object, field: str) -> float:
+    """The seconds of a sleep or of the timeout of a wait: 0 or more, at most a century."""
+    seconds = seconds_of(duration, field)
+    if not 0 <= seconds <= CENTURY_S:
+        raise InvalidInput(
+            field, f"must be from 0 to {CENTURY_S:.0f} seconds (100 years), not {shown(duration)}"
+        )
     return seconds

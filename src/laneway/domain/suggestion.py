@@ -38,6 +38,11 @@ def suggest(given: str, known: Iterable[str]) -> str:
     return "" if found is None else f"; did you mean {found}?"
 
 
+def other_word(given: str) -> str | None:
+    """Our name of an option of other job queues."""
+    return _OTHER_WORDS.get(given)
+
+
 def suggest_option(given: str, known: Collection[str]) -> str:
     """`suggest` for options, which also knows the words of other job queues."""
     name = _OTHER_WORDS.get(given, given)

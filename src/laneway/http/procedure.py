@@ -10,11 +10,12 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
+from laneway.domain.duration import check_wait
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import (
@@ -282,9 +283,10 @@ def _event(message: SseMessage) -> Event:
         raise ServerError(f"the server's event {message.event} could not be decoded") from None
 
 
-def wait(job_id: UUID, timeout: float | None = None) -> Procedure[object]:
+def wait(job_id: UUID, timeout: float | timedelta | None = None) -> Procedure[object]:
     """Wait for the job's result; raise JobFailed, or TimeoutError after `timeout`."""
-    deadline = None if timeout is None else time.monotonic() + timeout
+    timeout_s = None if timeout is None else check_wait(timeout, "timeout")
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
     steps = follow(of_job(job_id), deadline)
     reply: Any = None
     try:
@@ -301,7 +303,7 @@ def wait(job_id: UUID, timeout: float | None = None) -> Procedure[object]:
     except StopIteration:
         raise ServerError(f"the stream of job {job_id} ended before the job did") from None
     except TimeoutError:
-        raise TimeoutError(f"job {job_id} did not end within {timeout} s") from None
+        raise TimeoutError(f"job {job_id} did not end within {timeout_s:g} s") from None
 
 
 def _outcome(job: Job) -> object:

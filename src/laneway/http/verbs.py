@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
@@ -110,7 +111,7 @@ def _place(last_event_id: str | None) -> str | None:
     return None if last_event_id is None else in_header(last_event_id, "last_event_id")
 
 
-def wait_for(job_id: UUID | str, timeout: float | None = None) -> Procedure[object]:
+def wait_for(job_id: UUID | str, timeout: float | timedelta | None = None) -> Procedure[object]:
     """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
     return wait(jobs.checked_id(job_id), timeout)
 

@@ -196,7 +196,7 @@ def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:
 
 
 def is_remembered(job_id: UUID) -> Statement[bool]:
-    """Whether a job is a sub-job whose handler goes on and remembers its end."""
+    """Whether a job is a sub-job whose handler remembers its end."""
     return Statement("flows/is_remembered", lambda rows: bool(scalar(rows)), {"id": job_id})
 
 

@@ -332,14 +332,13 @@ _READER: Final = (
     "lanes/read_lanes", "workers/list_workers",
     "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
     "health/measure_tables", "health/read_migrations", "job_types/list_types",
-    "job_types/list_names",
-    "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
+    "job_types/list_names", "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
     *EVENT_SENDER,
-    "audit/record_entry", "control/wake_noted", "control/wake_workers", "job_types/list_names",
-    "job_types/read_types",
-    "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
+    "audit/record_entry", "control/wake_noted", "control/wake_workers",
+    "job_types/list_names", "job_types/read_types", "jobs/cancel_job", "jobs/get_attempts",
+    "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
     "flows/cancel_flow", "flows/create_flow", "flows/list_flows",
     "jobs/submit_and_note", "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job",
     "limits/drop_holds", "limits/find_holders", "limits/hold_limit", "limits/renew_holds",

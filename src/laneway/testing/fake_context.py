@@ -12,6 +12,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
@@ -23,10 +24,12 @@ from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.result_type import ResultType
 from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.wait import JobResult
+from laneway.engine.run.call_check import checked_call
 from laneway.engine.run.call_retry import CallRetryOptions
 from laneway.engine.run.checkpoint import TRACKED
-from laneway.engine.run.context import Context, SyncContext
+from laneway.engine.run.context import FINISH, GUARD, Context, SyncContext
 from laneway.engine.run.handler_state import HandlerState
+from laneway.engine.run.wait_calls import RUN_ALL, SLEEP, WAIT_EVENT
 from laneway.errors import InvalidInput, Refused
 from laneway.store.leases import Assignment
 from laneway.testing.fake_waits import FakeSubJob, FakeWaits, SubResults
@@ -277,19 +280,27 @@ class FakeContext(_Recorded, Context):
                 if not self._wait_s(error, n, retry_options):
                     raise
 
+    @checked_call(RUN_ALL)
     async def run_all(self, name: str, jobs: Iterable[Any], *, failures: Any = "raise") -> Any:
         """Keep the jobs in `sub_jobs`; return the `sub_results` of this name."""
         await self._fake.ask("sub_jobs")
         return self._fake.durable.run_all(name, jobs, failures)
 
+    @checked_call(WAIT_EVENT)
     async def wait_event(
-        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+        self,
+        event: str,
+        *,
+        key: str = "",
+        timeout: float | timedelta | None = None,
+        name: str | None = None,
     ) -> Any:
         """Return the payload that `events` has for this event, or raise TimeoutError."""
         await self._fake.ask("wait")
-        return self._fake.durable.wait_event(event, key, name)
+        return self._fake.durable.wait_event(event, key, timeout, name)
 
-    async def sleep(self, name: str, seconds: float) -> None:
+    @checked_call(SLEEP)
+    async def sleep(self, name: str, seconds: float | timedelta) -> None:
         """Keep the seconds in `sleeps`, and continue at once."""
         await self._fake.ask("wait")
         self._fake.durable.sleep(name, seconds)
@@ -299,10 +310,12 @@ class FakeContext(_Recorded, Context):
         for one in self._fake.durable.results:
             yield one
 
+    @checked_call(GUARD)
     async def guard(self, conn: object) -> None:
         """Do nothing: this attempt is the running one."""
         await self._fake.ask("guard")
 
+    @checked_call(FINISH)
     async def finish(self, *, conn: object, result: Any = None) -> None:
         """Keep the result; the connection is not used."""
         await self._fake.ask("finishing")
@@ -326,19 +339,27 @@ class FakeSyncContext(_Recorded, SyncContext):
                     raise
         raise AssertionError("count never ends")
 
+    @checked_call(RUN_ALL)
     def run_all(self, name: str, jobs: Iterable[Any], *, failures: Any = "raise") -> Any:
         """Keep the jobs in `sub_jobs`; return the `sub_results` of this name."""
         self.check()
         return self._fake.durable.run_all(name, jobs, failures)
 
+    @checked_call(WAIT_EVENT)
     def wait_event(
-        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+        self,
+        event: str,
+        *,
+        key: str = "",
+        timeout: float | timedelta | None = None,
+        name: str | None = None,
     ) -> Any:
         """Return the payload that `events` has for this event, or raise TimeoutError."""
         self.check()
-        return self._fake.durable.wait_event(event, key, name)
+        return self._fake.durable.wait_event(event, key, timeout, name)
 
-    def sleep(self, name: str, seconds: float) -> None:
+    @checked_call(SLEEP)
+    def sleep(self, name: str, seconds: float | timedelta) -> None:
         """Keep the seconds in `sleeps`, and continue at once."""
         self.check()
         self._fake.durable.sleep(name, seconds)
@@ -347,10 +368,12 @@ class FakeSyncContext(_Recorded, SyncContext):
         """The `results` that the test gave."""
         yield from self._fake.durable.results
 
+    @checked_call(GUARD)
     def guard(self, conn: object) -> None:
         """Do nothing: this attempt is the running one."""
         self.check()
 
+    @checked_call(FINISH)
     def finish(self, *, conn: object, result: Any = None) -> None:
         """Keep the result; the connection is not used."""
         self.check()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from laneway.client.spec import read_sub_job
-from laneway.domain.handler_signals import check_pause
+from laneway.domain.duration import check_wait
 from laneway.domain.wait import JobResult
-from laneway.engine.run.waits import check_completed
+from laneway.engine.run.waits import check_completed, read_sub_jobs
 from laneway.errors import InvalidInput, WaitTimeout
 
 # The results of the sub-jobs of one `run_all`: each in order, or a function of each job.
@@ -43,7 +43,7 @@ class FakeWaits:
     def run_all(self, name: str, jobs: Iterable[Any], failures: str) -> list[Any]:
         if failures not in ("raise", "return"):
             raise InvalidInput("failures", "must be 'raise' or 'return'")
-        requests = [read_sub_job(job, i) for i, job in enumerate(jobs)]
+        requests = read_sub_jobs(jobs)
         given = [FakeSubJob(one.job_type, one.payload) for one in requests]
         self.sub_jobs[name] = given
         if name not in self._sub_results:
@@ -63,7 +63,11 @@ class FakeWaits:
         check_completed(name, found)
         return [one.result for one in found]
 
-    def wait_event(self, event: str, key: str, name: str | None) -> Any:
+    def wait_event(
+        self, event: str, key: str, timeout: float | timedelta | None, name: str | None
+    ) -> Any:
+        if timeout is not None:
+            check_wait(timeout, "timeout")
         for known in (name, f"{event}:{key}", event):
             if known is not None and known in self._events:
                 payload = self._events[known]
@@ -76,8 +80,8 @@ class FakeWaits:
             raise WaitTimeout(f"event {event!r} did not come in time")
         return payload
 
-    def sleep(self, name: str, seconds: float) -> None:
-        self.sleeps[name] = check_pause(seconds, "seconds")
+    def sleep(self, name: str, seconds: float | timedelta) -> None:
+        self.sleeps[name] = check_wait(seconds, "seconds")
 
 
 def _as_result(value: object, job_type: str) -> JobResult:

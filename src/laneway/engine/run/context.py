@@ -14,10 +14,11 @@ from collections.abc import (
     Sized,
 )
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, overload
+from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.result_type import UNSET
+from laneway.engine.run.call_check import checked_call
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.steps import run_to_completion
@@ -26,6 +27,13 @@ from laneway.errors import InvalidInput
 
 T = TypeVar("T")
 CANCEL_S = 1.0
+# The right forms that errors of wrong calls name.
+STEP: Final = 'ctx.step("name", fn, *args)'
+PROGRESS: Final = "ctx.progress(done, total, message)"
+SAVE: Final = "ctx.save(state)"
+GUARD: Final = "ctx.guard(conn)"
+FINISH: Final = "ctx.finish(conn=conn, result=result)"
+TRACK: Final = "ctx.track(items)"
 
 
 def _limit_names(names: tuple[str, ...]) -> list[str]:
@@ -79,6 +87,7 @@ class Context(AsyncWaitCalls):
 
     __slots__ = ()
 
+    @checked_call(PROGRESS)
     async def progress(
         self,
         done: float | None = None,
@@ -90,6 +99,7 @@ class Context(AsyncWaitCalls):
         """Report progress; stored within half a second."""
         self._report(done, total, message, stage)
 
+    @checked_call(SAVE)
     async def save(self, state: Any) -> None:
         """Store a checkpoint; when this returns, the next attempt will see it."""
         self._check_open("save")
@@ -111,6 +121,7 @@ class Context(AsyncWaitCalls):
     async def step(
         self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = ..., **kwargs: Any
     ) -> T: ...
+    @checked_call(STEP)
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, returns: Any = UNSET, **kwargs: Any
     ) -> Any:
@@ -139,6 +150,7 @@ class Context(AsyncWaitCalls):
         finally:
             await run_to_completion(self._channel.ask("release", names=taken))
 
+    @checked_call(GUARD)
     async def guard(self, conn: object) -> None:
         """Make sure that this attempt is still the running one when your transaction commits.
 
@@ -146,6 +158,7 @@ class Context(AsyncWaitCalls):
         """
         await self._check_answer(await self._transaction.guard(conn))
 
+    @checked_call(FINISH)
     async def finish(self, *, conn: object, result: Any = None) -> None:
         """Complete the job in your transaction: both commit, or neither."""
         answer = await self._transaction.finish(conn, result)
@@ -159,6 +172,7 @@ class Context(AsyncWaitCalls):
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError("cancel requested")
 
+    @checked_call(TRACK)
     def track(
         self,
         items: Iterable[T] | AsyncIterable[T],
@@ -196,6 +210,7 @@ class SyncContext(SyncWaitCalls):
 
     __slots__ = ()
 
+    @checked_call(PROGRESS)
     def progress(
         self,
         done: float | None = None,
@@ -208,6 +223,7 @@ class SyncContext(SyncWaitCalls):
         self.check()
         self._report(done, total, message, stage)
 
+    @checked_call(SAVE)
     def save(self, state: Any) -> None:
         """Store a checkpoint; when this returns, the next attempt will see it."""
         self.check()
@@ -216,6 +232,7 @@ class SyncContext(SyncWaitCalls):
         self._channel.report(checkpoint=self._saved.text())
         self._channel.ask_blocking("flush")
 
+    @checked_call(STEP)
     def step(
         self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSET, **kwargs: Any
     ) -> T:
@@ -246,11 +263,13 @@ class SyncContext(SyncWaitCalls):
         finally:
             self._channel.ask_blocking("release", names=taken)
 
+    @checked_call(GUARD)
     def guard(self, conn: object) -> None:
         """Make sure that this attempt is still the running one when your transaction commits."""
         self.check()
         self._check_answer(self._transaction.guard_blocking(conn))
 
+    @checked_call(FINISH)
     def finish(self, *, conn: object, result: Any = None) -> None:
         """Complete the job in your transaction: both commit, or neither."""
         self.check()
@@ -264,6 +283,7 @@ class SyncContext(SyncWaitCalls):
             self.check()
             raise Interrupted("cancel")
 
+    @checked_call(TRACK)
     def track(
         self,
         items: Iterable[T],

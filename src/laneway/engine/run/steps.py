@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from laneway.domain.not_a_job import close_coroutine
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.result_type import ResultType
 from laneway.domain.text import check_text
@@ -106,12 +107,19 @@ class Steps:
             raise
         return returns.decode(kept)
 
-    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> _StepResult:
+    def _begin(self, name: str, fn: object, hint: Any) -> _StepResult:
         check_text(name, "step", max_bytes=NAME_BYTES)
         if name in self._used:
             raise InvalidInput(
                 _named(name),
                 "ran already in this attempt: names of steps and waits are unique in a job",
+            )
+        if not callable(fn):
+            close_coroutine(fn)
+            raise InvalidInput(
+                _named(name),
+                f"takes a function, not {type(fn).__name__}:"
+                f" write ctx.step({name!r}, fn, *args) without calling fn",
             )
         returns = _StepResult(_named(name), fn, hint, self._channel.limits)
         self._used.add(name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
+from laneway.engine.run.call_check import checked_call
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.handler_state import HandlerState
 from laneway.engine.run.waits import Asking, Failures, drive, drive_blocking
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from laneway.domain.wait import JobResult
 
 T = TypeVar("T")
+# The right forms that errors of wrong calls name.
+RUN_ALL: Final = 'ctx.run_all("name", [page.job(n=1)])'
+WAIT_EVENT: Final = 'ctx.wait_event("event", key="key", timeout=60)'
+SLEEP: Final = 'ctx.sleep("name", 60)'
 
 
 class AsyncWaitCalls(HandlerState):
@@ -37,6 +43,7 @@ class AsyncWaitCalls(HandlerState):
     async def run_all(
         self, name: str, jobs: Iterable[Given], *, failures: Literal["return"]
     ) -> list[JobResult]: ...
+    @checked_call(RUN_ALL)
     async def run_all(
         self, name: str, jobs: Iterable[Given], *, failures: Failures = "raise"
     ) -> Any:
@@ -48,8 +55,14 @@ class AsyncWaitCalls(HandlerState):
         """
         return await self._wait("run_all", self._waits.run_all(name, jobs, failures))
 
+    @checked_call(WAIT_EVENT)
     async def wait_event(
-        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+        self,
+        event: str,
+        *,
+        key: str = "",
+        timeout: float | timedelta | None = None,
+        name: str | None = None,
     ) -> Any:
         """Wait for an event of `lw.send_event`, without a worker; return its payload.
 
@@ -58,7 +71,8 @@ class AsyncWaitCalls(HandlerState):
         """
         return await self._wait("wait_event", self._waits.wait_event(event, key, timeout, name))
 
-    async def sleep(self, name: str, seconds: float) -> None:
+    @checked_call(SLEEP)
+    async def sleep(self, name: str, seconds: float | timedelta) -> None:
         """Continue after so many seconds; the job waits meanwhile without a worker."""
         await self._wait("sleep", self._waits.sleep(name, seconds))
 
@@ -98,6 +112,7 @@ class SyncWaitCalls(HandlerState):
     def run_all(
         self, name: str, jobs: Iterable[Given], *, failures: Literal["return"]
     ) -> list[JobResult]: ...
+    @checked_call(RUN_ALL)
     def run_all(self, name: str, jobs: Iterable[Given], *, failures: Failures = "raise") -> Any:
         """Run jobs as sub-jobs of this one, and return their results in order.
 
@@ -107,8 +122,14 @@ class SyncWaitCalls(HandlerState):
         """
         return self._wait("run_all", self._waits.run_all(name, jobs, failures))
 
+    @checked_call(WAIT_EVENT)
     def wait_event(
-        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+        self,
+        event: str,
+        *,
+        key: str = "",
+        timeout: float | timedelta | None = None,
+        name: str | None = None,
     ) -> Any:
         """Wait for an event of `lw.send_event`, without a worker; return its payload.
 
@@ -117,7 +138,8 @@ class SyncWaitCalls(HandlerState):
         """
         return self._wait("wait_event", self._waits.wait_event(event, key, timeout, name))
 
-    def sleep(self, name: str, seconds: float) -> None:
+    @checked_call(SLEEP)
+    def sleep(self, name: str, seconds: float | timedelta) -> None:
         """Continue after so many seconds; the job waits meanwhile without a worker."""
         self._wait("sleep", self._waits.sleep(name, seconds))
 

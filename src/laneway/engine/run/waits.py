@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from laneway.domain.handler_signals import Suspended, check_pause
+from laneway.domain.duration import check_wait
+from laneway.domain.handler_signals import Suspended
+from laneway.domain.not_a_job import not_a_list
 from laneway.domain.payload import decode, encode
 from laneway.domain.text import check_text
 from laneway.domain.wait import KEY_BYTES, NAME_BYTES, NO_JOB, JobResult
@@ -71,9 +73,9 @@ class Waits:
 
     # The calls ----------------------------------------------------------------------------------
 
-    def sleep(self, name: str, seconds: float) -> Asking[None]:
+    def sleep(self, name: str, seconds: float | timedelta) -> Asking[None]:
         """Continue after so many seconds from the first call with this name."""
-        pause = check_pause(seconds, "seconds")
+        pause = check_wait(seconds, "seconds")
         stored = yield from self._enter(name, _Wanted("sleep"))
         if stored is not None and stored.state == "done":
             return
@@ -82,14 +84,13 @@ class Waits:
             raise self._suspend(name)
 
     def wait_event(
-        self, event: str, key: str, timeout: float | None, name: str | None
+        self, event: str, key: str, timeout: float | timedelta | None, name: str | None
     ) -> Asking[Any]:
         """The payload of the first event that this job has not taken; WaitTimeout after timeout."""
         check_text(event, "event", max_bytes=NAME_BYTES)
         if key != "":
             check_text(key, "key", max_bytes=KEY_BYTES)
-        if timeout is not None:
-            timeout = check_pause(timeout, "timeout")
+        timeout_s = None if timeout is None else check_wait(timeout, "timeout")
         chosen = self._event_name(event, key) if name is None else name
         wanted = _Wanted("event", event, key)
         stored = yield from self._enter(chosen, wanted)
@@ -98,13 +99,13 @@ class Waits:
         else:
             answer = yield (
                 "wait",
-                {"name": chosen, "kind": "event", "seconds": timeout, "event": event, "key": key},
+                {"name": chosen, "kind": "event", "seconds": timeout_s, "event": event, "key": key},
             )
             state, result = answer["state"], answer["result"]
         if state == "open":
             raise self._suspend(chosen)
         if state == "timed_out":
-            within = "in time" if timeout is None else f"within {timeout:g} s"
+            within = "in time" if timeout_s is None else f"within {timeout_s:g} s"
             raise WaitTimeout(f"{wanted.text()} did not come {within}")
         return self._value(result)
 
@@ -114,7 +115,7 @@ class Waits:
         """Run jobs as sub-jobs of this one; their results in order, when all have ended."""
         if failures not in ("raise", "return"):
             raise InvalidInput("failures", "must be 'raise' or 'return'")
-        requests = _read(jobs)
+        requests = read_sub_jobs(jobs)
         earlier = yield from self._enter(name, _Wanted("sub_jobs", total=len(requests)))
         stored = 0 if earlier is None else earlier.stored or 0
         if stored < len(requests):
@@ -218,11 +219,12 @@ class Waits:
         return None if text is None else decode(text, self._channel.limits)
 
 
-def _read(jobs: Iterable[Given]) -> list[Request]:
+def read_sub_jobs(jobs: Iterable[Given]) -> list[Request]:
+    """The jobs of `ctx.run_all`; InvalidInput names the index of a wrong one."""
     from laneway.client.spec import read_sub_job
 
-    if isinstance(jobs, (str, bytes, Mapping)):
-        raise InvalidInput("jobs", "must be a list of jobs")
+    if isinstance(jobs, (str, bytes, Mapping)) or not isinstance(jobs, Iterable):
+        raise not_a_list(jobs)
     requests = []
     for i, job in enumerate(jobs):
         if i == MAX_SUB_JOBS:

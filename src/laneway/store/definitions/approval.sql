@@ -132,8 +132,8 @@ begin
     return laneway.request_approval(p_seq, p_rank, p_attempt, p_now);
 end $$;
 
--- Places a job that an operator retries: ready if it was approved unchanged or needs no approval; pending if
--- it lacks an analysis of its current payload; else awaiting_approval. Returns the type to wake.
+-- Places a job that an operator retries: claimable, at its run_at, if it was approved unchanged or needs no approval; pending
+-- if it lacks an analysis of its current payload; else awaiting_approval. Returns the type to wake, null before its run_at.
 create or replace function laneway.requeue_retried(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 declare
@@ -156,9 +156,8 @@ begin
         return laneway.analysis_of(v_job.job_type);
     elsif v_sealed or (coalesce(v_type.approval, 'never') = 'never'
                        and (v_approval.asked in ('approval', 'both')) is not true) then
-        insert into laneway.ready (seq, job_type, fresh, rank, attempt, sealed, ready_at)
-        values (p_seq, v_job.job_type, false, p_rank, p_attempt, v_sealed, p_now);
-        return v_job.job_type;
+        perform laneway.make_claimable(p_seq, v_job.job_type, p_rank, p_attempt, v_sealed, p_now);
+        return case when (v_job.run_at > p_now) is not true then v_job.job_type end;
     end if;
     update laneway.approvals a set seal = null, decision = null, decided_at = null, decided_by = null, comment = null
      where a.seq = p_seq;

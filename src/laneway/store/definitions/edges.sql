@@ -270,7 +270,7 @@ begin
         delete from laneway.waiting w where w.seq = v_gated.seq;
         seq := v_gated.seq;
         job_type := laneway.requeue_retried(v_gated.seq, v_gated.rank, v_gated.attempt, p_now);
-        return next;
+        if job_type is not null then return next; end if;
     end loop;
     return query
     with gone as (

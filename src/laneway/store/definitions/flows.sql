@@ -308,18 +308,18 @@ begin
     workers := array(select distinct w from unnest(workers) w);
 end $$;
 
--- Whether a job is a sub-job whose handler has met its end and goes on: when it runs again, it must meet the same end. Not
--- while the handler still waits for others of the same call: then it waits for a retried one again.
+-- Whether a job is a sub-job whose handler has met its end and goes on, or has completed with it: when it runs again, it must
+-- meet the same end. Not while the handler still waits for others of the same call: then it waits for a retried one again.
 create or replace function laneway.is_remembered(p_seq bigint) returns boolean language sql stable as $$
     select exists (select from laneway.links l where l.seq = p_seq and l.owner is not null
-                      and (select true from laneway.outcome o where o.seq = l.owner) is null
+                      and (select o.status = 'completed' from laneway.outcome o where o.seq = l.owner) is not false
                       and (select true from laneway.jobs j where j.seq = l.owner)
                       and (select true from laneway.waiting w
                             where w.seq = l.owner and w.reason = 'sub_jobs' and w.name = l.owner_wait) is null)
 $$;
 
 -- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
--- each waits for its parents again; but no sub-jobs of a handler that goes on, which remembers their ends. `after`: where
+-- each waits for its parents again; but no sub-jobs of a handler that goes on or has completed (is_remembered). `after`: where
 -- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow. `is_busy`: it stopped before a
 -- job that another transaction has locked, because those after it would not wait for it: continue a little later.
 create or replace function laneway.retry_flow(

@@ -1,0 +1,190 @@
+"""Wrong calls of `ctx` fail their job at once, and the error names the right form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from laneway import Context, SyncContext
+from laneway.errors import InvalidInput
+from laneway.testing import FakeContext
+from tests.support.worker_harness import SOON, WorkerHarness
+
+JOB = "mail.job(user=1)"
+
+
+async def made() -> int:
+    return 1
+
+
+# Each wrong call, and parts of the error of its job. `ctx`, `mail` and `job` are untyped here.
+CALLS: dict[str, tuple[Callable[[Any, Any, Any], Any], tuple[str, ...]]] = {
+    "sleep without name": (
+        lambda ctx, mail, job: ctx.sleep(5),
+        ("ctx.sleep: ", "'seconds'", 'write ctx.sleep("name", 60)'),
+    ),
+    "negative sleep": (
+        lambda ctx, mail, job: ctx.sleep("a", -3),
+        ("seconds: must be from 0 to 3162240000 seconds", "-3"),
+    ),
+    "step without name": (
+        lambda ctx, mail, job: ctx.step(lambda: 1),
+        ("ctx.step: ", "'fn'", 'write ctx.step("name", fn, *args)'),
+    ),
+    "step of a value": (
+        lambda ctx, mail, job: ctx.step("a", 1),
+        ("step 'a': takes a function, not int", "write ctx.step('a', fn, *args)"),
+    ),
+    "step of a call": (
+        lambda ctx, mail, job: ctx.step("a", made()),
+        ("step 'a': takes a function, not coroutine",),
+    ),
+    "sub-jobs without name": (
+        lambda ctx, mail, job: ctx.run_all([mail.job(user=1)]),
+        ("ctx.run_all: ", "'jobs'", 'write ctx.run_all("name", ['),
+    ),
+    "one sub-job": (
+        lambda ctx, mail, job: ctx.run_all("a", mail.job(user=1)),
+        ("jobs: must be a list of jobs", f"write [{JOB}]"),
+    ),
+    "sub-job of text": (
+        lambda ctx, mail, job: ctx.run_all("a", ["mail"]),
+        ("jobs[0]: must be a job", JOB, "'mail'"),
+    ),
+    "sub-job of a call": (
+        lambda ctx, mail, job: ctx.run_all("a", [mail(ctx, user=1)]),
+        ("jobs[0]: is a call", JOB),
+    ),
+    "sub-job of a handler": (
+        lambda ctx, mail, job: ctx.run_all("a", [mail]),
+        ("jobs[0]: is a handler without its arguments", JOB),
+    ),
+    "sub-job of a submitted one": (
+        lambda ctx, mail, job: ctx.run_all("a", [job]),
+        ("jobs[0]: was submitted already", JOB),
+    ),
+    "negative timeout": (
+        lambda ctx, mail, job: ctx.wait_event("x", timeout=-1),
+        ("timeout: must be from 0 to 3162240000 seconds", "-1"),
+    ),
+    "long timeout": (
+        lambda ctx, mail, job: ctx.wait_event("x", timeout=1e12),
+        ("timeout: must be from 0 to 3162240000 seconds",),
+    ),
+    "key by position": (
+        lambda ctx, mail, job: ctx.wait_event("x", "key"),
+        ("ctx.wait_event: too many positional arguments", "key="),
+    ),
+    "unknown argument": (
+        lambda ctx, mail, job: ctx.progress(1, of=2),
+        ("ctx.progress: got an unexpected keyword argument 'of'",),
+    ),
+}
+
+
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "thread"])
+async def test_wrong_call_fails_its_job_at_once(harness: WorkerHarness, is_async: bool) -> None:
+    lw = harness.lw
+
+    @lw.handler("mail")
+    async def mail(ctx: Context, user: int) -> None: ...
+
+    given = await mail.submit(user=1)
+
+    @lw.handler("async", retry=SOON)
+    async def call(ctx: Context, name: str) -> None:
+        await CALLS[name][0](ctx, mail, given)
+
+    @lw.handler("thread", retry=SOON)
+    def call_blocking(ctx: SyncContext, name: str) -> None:
+        CALLS[name][0](ctx, mail, given)
+
+    await harness.start_worker()
+    handler = call if is_async else call_blocking
+    jobs = {name: await handler.submit(name=name) for name in CALLS}
+    for name, job in jobs.items():
+        found = await harness.ended(job)
+        assert found.error is not None, name
+        assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
+        for part in CALLS[name][1]:
+            assert part in found.error.message
+
+
+async def test_error_of_the_function_of_a_step_stays_a_type_error(harness: WorkerHarness) -> None:
+    def wrong(_: int) -> int:
+        raise TypeError("own")
+
+    @harness.lw.handler("steps", max_retries=0)
+    def steps(ctx: SyncContext) -> None:
+        ctx.step("a", wrong, 1)
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("steps"))
+    assert found.error is not None
+    assert (found.error.type, found.error.message) == ("TypeError", "own")
+
+
+WRONG_IN_FAKES: list[Callable[[Any], Awaitable[object]]] = [
+    lambda ctx: ctx.sleep(5),
+    lambda ctx: ctx.wait_event("x", timeout=-1),
+    lambda ctx: ctx.run_all("a", 5),
+]
+
+
+@pytest.mark.parametrize("call", WRONG_IN_FAKES)
+async def test_fake_context_refuses_the_same_calls(
+    call: Callable[[Any], Awaitable[object]],
+) -> None:
+    with pytest.raises(InvalidInput):
+        await call(FakeContext(events={"x": 1}))
+
+
+async def test_waits_of_a_handler_take_timedeltas(harness: WorkerHarness) -> None:
+    @harness.lw.handler("waits")
+    async def waits(ctx: Context) -> str:
+        await ctx.sleep("nap", timedelta(milliseconds=10))
+        try:
+            await ctx.wait_event("never", timeout=timedelta(milliseconds=10))
+        except TimeoutError as error:
+            return str(error)
+        return ""
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("waits"))
+    assert found.result == "event 'never' did not come within 0.01 s"
+
+
+async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) -> None:
+    lw = harness.lw
+    other = await lw.submit("never")
+
+    @lw.handler("waits", retry=SOON)
+    async def waits(ctx: Context) -> None:
+        lw.sync.wait(other.id, 60)
+
+    @lw.handler("watches", retry=SOON)
+    async def watches(ctx: Context) -> None:
+        await asyncio.create_task(list_types())
+
+    async def list_types() -> None:
+        lw.sync.jobs.list()
+
+    @lw.handler("thread")
+    def thread(ctx: SyncContext) -> str:
+        return str(lw.sync.get(other.id).id)
+
+    await harness.start_worker()
+    messages = []
+    for name in ("waits", "watches"):
+        found = await harness.ended(await lw.submit(name))
+        assert found.error is not None
+        assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
+        messages.append(found.error.message)
+    assert messages[0].startswith("lw.sync: blocks the event loop of an async def handler: await")
+    assert "await lw.wait(…)" in messages[0]
+    assert "the same verb without .sync" in messages[1]
+    assert (await harness.ended(await lw.submit("thread"))).result == str(other.id)
