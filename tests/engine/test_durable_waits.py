@@ -236,7 +236,7 @@ async def test_wait_may_follow_a_call_without_sub_jobs(harness: WorkerHarness) -
 
     @harness.lw.handler("whole")
     async def whole(ctx: Context) -> list[Any]:
-        none: list[Any] = await ctx.run_all("nothing", [])
+        none: list[int] = await ctx.run_all("nothing", [])
         return [*none, *await ctx.run_all("parts", [part.job(n=1)])]
 
     await harness.start_worker()

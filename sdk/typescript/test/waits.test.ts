@@ -254,6 +254,18 @@ describe("Names of waits", () => {
     }
   });
 
+  it("may follow a call without sub-jobs", async () => {
+    const server = await aServer();
+    server.storedWaits = [{ name: "parts", kind: "sub_jobs", total: 1, stored: 1 }];
+    server.jobResults = [completed(1)];
+    const handler = async (ctx: Context) => {
+      const none = await ctx.runAll("nothing", []);
+      return [...none, ...(await ctx.runAll("parts", [{ jobType: "part" }]))];
+    };
+    const { finish } = await resultOf(server, handler, { attempt: 2 });
+    assert.equal(finish?.result, "[1]");
+  });
+
   it("are unique among steps and waits, and valid", async () => {
     const cases: [(ctx: Context) => unknown, RegExp][] = [
       [async (ctx) => [await ctx.step("a", () => 1), await ctx.sleep("a", 1)], /^wait "a": was used already/],
