@@ -12,7 +12,6 @@ from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.catalog import Catalog
 from laneway.client.spec import (
-    NEEDS_AFTER,
     FlowableOptions,
     JobOptions,
     JobRef,
@@ -26,6 +25,7 @@ from laneway.client.spec import (
     types_of,
 )
 from laneway.domain.flow import (
+    NEEDS_AFTER,
     AfterFailure,
     check_after_failure,
     check_flow_name,

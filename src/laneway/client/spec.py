@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
-from laneway.domain.flow import AfterFailure
+from laneway.domain.flow import NEEDS_AFTER, AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.not_a_job import not_a_list, problem_of_job
@@ -138,7 +138,6 @@ class Request(NamedTuple):
     decode: Callable[[str], Any] | None = None
 
 
-NEEDS_AFTER: Final = "needs after: the jobs whose failure it is about"
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 

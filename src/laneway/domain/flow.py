@@ -28,6 +28,8 @@ _SHOWN: Final = 5
 # The effect of a parent that failed or was cancelled.
 AfterFailure = Literal["cancel", "run", "hold"]
 AFTER_FAILURE: Final[tuple[AfterFailure, ...]] = get_args(AfterFailure)
+# The rule of after_failure without after.
+NEEDS_AFTER: Final = "needs after: the jobs whose failure it is about"
 AFTER_FAILURE_DOC: Final = (
     "If one of `after` fails or is cancelled: `cancel` this job, `run` it anyway, or `hold` it"
     " until the other one is retried and completes"
