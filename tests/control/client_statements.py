@@ -8,7 +8,8 @@ from typing import Any
 from laneway.client import Client, Given
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
-from laneway.store import audit, jobs, notify, sent_events, waits, workers
+from laneway.domain.job import NewJob, new_job_id
+from laneway.store import audit, jobs, notify, sent_events, submit_and_wake, waits, workers
 from tests.control import flow_statements
 from tests.control.approval_statements import prepare_gates
 from tests.control.earlier_statements import read_migrations
@@ -44,6 +45,8 @@ def run_client(factory: JobFactory, data: dict[str, Any]) -> None:
     waiting = factory.submit(unique_key="k")
     assert factory.submit(unique_key="k") == waiting
     factory.conn.execute("select laneway.submit('greet', '{\"by\": \"SQL\"}')")
+    factory.run(submit_and_wake.submit_and_note(NewJob(id=new_job_id(), job_type="greet")))
+    factory.run(submit_and_wake.wake_noted())
     client = Client(None, Settings.load())  # type: ignore[arg-type]
     batch: list[Given] = [
         ("bulk", {}, {"unique_key": "k"}),

@@ -303,7 +303,8 @@ class Walk(RuleBasedStateMachine):
             assert found == job.status
             after = job.retried()
             self._move(job, Verb.RETRY, after)
-            job.retries, job.cancel, job.delayed = 0, False, False
+            job.retries, job.cancel = 0, False
+            job.delayed = job.later and after is Status.APPROVED
             if after is Status.AWAITING_APPROVAL:
                 job.is_agreed = job.is_changed = False
 

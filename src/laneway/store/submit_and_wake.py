@@ -31,7 +31,7 @@ from laneway.store.database import AsyncConn
 from laneway.store.driver_errors import field_of, translated
 from laneway.store.jobs import SubmitResult
 from laneway.store.notify import wake_message
-from laneway.store.statement import Statement, nothing
+from laneway.store.statement import Statement, nothing, one_row
 
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 # After so many empty results in a row, no result is due any more.
@@ -74,6 +74,23 @@ def _plain(value: object) -> str:
     return str(value)
 
 
+def submit_and_note(job: NewJob) -> Statement[SubmitResult]:
+    """Submits, and leaves the message that wakes its workers in the session."""
+    statement = jobs.submit(job)
+    wakes = {
+        "wake_ready": wake_message({job.job_type}),
+        "wake_pending": wake_message({analysis_of(job.job_type)}),
+    }
+    # The last column is the message.
+    decode = one_row(lambda *row: SubmitResult(*row[:3]))
+    return Statement("jobs/submit_and_note", decode, {**statement.params, **wakes})
+
+
+def wake_noted() -> Statement[None]:
+    """Sends the message that the submit before has left, if any."""
+    return Statement("control/wake_noted", nothing)
+
+
 class SubmitAndWake:
     """Sends both: `submit` returns when the job is stored, `finish` when workers are notified.
 
@@ -90,18 +107,8 @@ class SubmitAndWake:
         Returns None if nothing was stored, because other statements were prepared than expected.
         If it raises, both have ended.
         """
-        statement = jobs.submit(job)
-        noted = Statement(
-            "jobs/submit_and_note",
-            statement.decode,
-            {
-                **statement.params,
-                "wake_ready": wake_message({job.job_type}),
-                "wake_pending": wake_message({analysis_of(job.job_type)}),
-            },
-        )
-        sent: Statement[None] = Statement("control/wake_noted", nothing)
-        with translated(field_of(statement.params), self._conn, statement.name):
+        noted, sent = submit_and_note(job), wake_noted()
+        with translated(field_of(noted.params), self._conn, noted.name):
             try:
                 row = await self._conn.wait(self._start((noted, sent)))
             except pg.InvalidSqlStatementName:

@@ -224,10 +224,8 @@ class Dispatcher:
                 self._shared.completer.add(of_changed_since_approval(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(analysed_type(one.job_type), 0)
-            size = size_of(one)
-            queued.append(
-                QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size, is_ahead)
-            )
+            of_job = assigned, one, lease_s, begun, timeout_ms, size_of(one), is_ahead
+            queued.append(QueuedAssignment(*of_job))
         self._note_room()
         self._queue.put(queued)
 
