@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from laneway.engine.process.collector import YOUNG, collect_less_often
+from laneway.engine.process.collector import OLDER, YOUNG, collect_less_often
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def threshold() -> Iterator[None]:
 @pytest.mark.parametrize(
     "before, after",
     [
-        ((700, 10, 10), (YOUNG, 10, 10)),
+        ((700, 10, 10), (YOUNG, *OLDER)),
         ((0, 5, 5), (0, 5, 5)),
         ((2 * YOUNG, 3, 4), (2 * YOUNG, 3, 4)),
     ],
