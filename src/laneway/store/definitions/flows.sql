@@ -27,7 +27,7 @@ begin
     on conflict (id) do nothing returning seq into v_seq;
     if v_seq is null then
         raise exception using errcode = 'LW001', message = format(
-            'id: a flow has the id %s already; give each flow an id of its own', p_id);
+            'id: a flow has the id %s already; give each flow another id', p_id);
     end if;
     return v_seq;
 end $$;
