@@ -106,6 +106,21 @@ async def test_statement_that_the_server_works_on_is_waited_for(
     assert await db.run(slow) == 1
 
 
+async def test_no_probe_outlives_the_statement_that_it_is_for(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened()
+    proxy.swallow_when(b"from pg_catalog.pg_stat_activity where pid")
+    slow = asyncio.create_task(db.run(Text("select 1 from pg_sleep(600)", scalar)))
+    async with asyncio.timeout(PATIENCE_S):
+        await proxy.swallowed.wait()
+    slow.cancel()
+    # On a slow machine the probe's own time is over first.
+    with pytest.raises((asyncio.CancelledError, DatabaseUnavailable)):
+        await slow
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "laneway silence"]
+
+
 async def test_transaction_that_its_owner_leaves_idle_is_left_alone(
     opened: Callable[..., Database],
 ) -> None:

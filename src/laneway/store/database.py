@@ -159,7 +159,8 @@ class Database:
                 conn = await self._acquire()
                 watch = SilenceWatch(conn, self.settings, self._probe, is_pooled=self.is_pooled)
                 try:
-                    yield conn
+                    async with watch:
+                        yield conn
                 except BaseException as error:
                     if self.settings.pooler is None and _is_pooler_error(error):
                         pooler.mark_pooled(self.dsn)
@@ -172,8 +173,6 @@ class Database:
                     if isinstance(error, MissingRight):
                         raise await self._with_command(error) from error
                     raise
-                finally:
-                    watch.end()
                 await self._release(conn, is_sound=True)
 
     async def _probe(self) -> AsyncConn:

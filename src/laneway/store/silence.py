@@ -73,7 +73,7 @@ def is_suspect(dsn: str, proven_at: float) -> bool:
 
 
 class SilenceWatch:
-    """Monitors a connection while it is in use; call `end` after that.
+    """Monitors a connection while it is in use; when the block ends, its probe is closed.
 
     `is_silent`: the connection was closed. `probe` opens another connection to the same server.
     Behind a pooler the session is found by its name; if the pooler hides names, only
@@ -91,33 +91,41 @@ class SilenceWatch:
         self.began = time.monotonic()
         self._until = self._loop.time() + settings.statement_timeout + settings.silence_timeout
         self._probing: asyncio.Task[None] | None = None
+        self._other: AsyncConnection[Any] | None = None
         self._timer = self._loop.call_later(self._patience_s, self._check)
+        self._is_ended = False
         self.is_silent = False
 
-    def end(self) -> None:
+    async def __aenter__(self) -> SilenceWatch:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._is_ended = True
         self._timer.cancel()
-        if self._probing is not None:
+        if self._probing is None or self._probing.done():
+            return
+        if self._other is not None and _is_active(self._other):
+            # If it is cancelled, the driver asks the server to cancel the statement, and waits.
+            hang_up(self._other)
+        else:
             self._probing.cancel()
+        await asyncio.wait([self._probing])
 
     def _check(self) -> None:
-        if not self._is_waiting:
+        if not _is_active(self._conn):
             self._timer = self._loop.call_later(self._patience_s, self._check)
         elif self._is_pooled and self._loop.time() >= self._until:
             self._close()
         else:
-            self._probing = self._loop.create_task(
-                self._run_probe(self._probe), name="laneway silence"
-            )
+            self._probing = self._loop.create_task(self._run_probe(), name="laneway silence")
 
-    @property
-    def _is_waiting(self) -> bool:
-        return self._conn.info.transaction_status == TransactionStatus.ACTIVE
-
-    async def _run_probe(self, probe: Connect) -> None:
+    async def _run_probe(self) -> None:
         before = _bytes_moved(self._conn)
-        is_lost = await self._is_lost(probe)
+        is_lost = await self._is_lost()
+        if self._is_ended:
+            return
         # Large values take time on a slow network, before or after the server is done.
-        if is_lost and self._is_waiting and _bytes_moved(self._conn) == before:
+        if is_lost and _is_active(self._conn) and _bytes_moved(self._conn) == before:
             self._close()
         else:
             self._timer = self._loop.call_later(self._patience_s, self._check)
@@ -126,22 +134,28 @@ class SilenceWatch:
         self.is_silent = True
         hang_up(self._conn)
 
-    async def _is_lost(self, probe: Connect) -> bool:
+    async def _is_lost(self) -> bool:
         """Whether the server is idle or unreachable, so that no result will come."""
-        is_reached = False
+        deadline = self._loop.time() + self._patience_s
         try:
-            async with asyncio.timeout(self._patience_s):
-                async with await probe() as other:
-                    is_reached = True
-                    first = await self._activity(other)
-                    await asyncio.sleep(RECHECK_S)
-                    second = await self._activity(other)
+            async with asyncio.timeout_at(deadline):
+                self._other = await self._probe()
         except TimeoutError:
-            # If the pooler has no free session, the probe waits in the same queue.
-            return not (self._is_pooled and is_reached)
+            return True
         except psycopg.Error as error:
             # A server that refuses a connection is reachable; it may be full.
             return isinstance(error, psycopg.errors.ConnectionTimeout) or "FATAL" not in str(error)
+        expiry = self._loop.call_at(deadline, hang_up, self._other)
+        try:
+            async with self._other as other:
+                first = await self._activity(other)
+                await asyncio.sleep(RECHECK_S)
+                second = await self._activity(other)
+        except psycopg.Error as error:
+            # If the pooler has no free session, the probe waits in the same queue.
+            return not self._is_pooled and "FATAL" not in str(error)
+        finally:
+            expiry.cancel()
         return first is not None and first == second
 
     async def _activity(self, other: AsyncConnection[Any]) -> object:
@@ -161,6 +175,11 @@ class SilenceWatch:
         row = await (await other.execute(_BY_NAME, [probing, own], prepare=False)).fetchone()
         is_name_passed, is_active = row or (False, True)
         return "idle" if is_name_passed and not is_active else None
+
+
+def _is_active(conn: AsyncConnection[Any]) -> bool:
+    """Whether a statement waits for its result."""
+    return conn.info.transaction_status == TransactionStatus.ACTIVE
 
 
 def _name_of(conn: AsyncConnection[Any]) -> str:
