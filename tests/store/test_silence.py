@@ -106,6 +106,23 @@ async def test_statement_that_the_server_works_on_is_waited_for(
     assert await db.run(slow) == 1
 
 
+async def test_running_statement_outlives_the_time_for_its_probe(
+    opened: Callable[..., Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "RECHECK_S", 2.1)
+    db = opened(silence_timeout=2.0)
+    assert await db.run(Text("select 1 from pg_sleep(5)", scalar)) == 1
+
+
+async def test_statement_is_waited_for_if_the_server_refuses_its_probe(
+    opened: Callable[..., Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if the role might not read pg_stat_activity.
+    monkeypatch.setattr(silence, "ACTIVITY", b"select %s / 0")
+    db = opened(silence_timeout=2.0)
+    assert await db.run(Text("select 1 from pg_sleep(3)", scalar)) == 1
+
+
 async def test_no_probe_outlives_the_statement_that_it_is_for(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:

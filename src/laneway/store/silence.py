@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RECHECK_S: Final = 0.5
 # Offset of the acknowledged and received bytes in struct tcp_info of Linux.
 _TCP_BYTES: Final = (120, struct.Struct("=QQ"))
-_ACTIVITY: Final = b"select state, state_change from pg_catalog.pg_stat_activity where pid = %s"
+ACTIVITY: Final = b"select state, state_change from pg_catalog.pg_stat_activity where pid = %s"
 # Whether the probe sees its own name, so that the pooler passes names on; and whether the watched
 # session is active.
 _BY_NAME: Final = b"""
@@ -149,21 +149,23 @@ class SilenceWatch:
         try:
             async with self._other as other:
                 first = await self._activity(other)
+                if first is None:
+                    return False
                 await asyncio.sleep(RECHECK_S)
-                second = await self._activity(other)
+                return first == await self._activity(other)
         except psycopg.Error as error:
-            # If the pooler has no free session, the probe waits in the same queue.
-            return not self._is_pooled and "FATAL" not in str(error)
+            # A server that refuses the probe has responded. If the pooler has no free session, the
+            # probe waits in the same queue.
+            return not self._is_pooled and error.sqlstate is None
         finally:
             expiry.cancel()
-        return first is not None and first == second
 
     async def _activity(self, other: AsyncConnection[Any]) -> object:
         """The idle state of the server's session; None: active or unknown."""
         if self._is_pooled:
             return await self._activity_by_name(other)
         pid = self._conn.info.backend_pid
-        row = await (await other.execute(_ACTIVITY, [pid], prepare=False)).fetchone()
+        row = await (await other.execute(ACTIVITY, [pid], prepare=False)).fetchone()
         if row is not None and row[0] in ("active", "disabled", None):
             return None
         return row or "gone"
