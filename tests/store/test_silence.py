@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+import psycopg
 import pytest
 
 from laneway.config.settings import Settings
@@ -121,6 +123,18 @@ async def test_statement_is_waited_for_if_the_server_refuses_its_probe(
     monkeypatch.setattr(silence, "ACTIVITY", b"select %s / 0")
     db = opened(silence_timeout=2.0)
     assert await db.run(Text("select 1 from pg_sleep(3)", scalar)) == 1
+
+
+def test_connection_is_closed_without_a_free_file_descriptor(dsn: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        try:
+            silence.hang_up(conn)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        with pytest.raises(psycopg.OperationalError):
+            conn.execute("select 1")
 
 
 async def test_no_probe_outlives_the_statement_that_it_is_for(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import secrets
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -198,6 +198,11 @@ def _bytes_moved(conn: AsyncConnection[Any]) -> tuple[int, int] | None:
     return None
 
 
-def _socket_of(conn: AsyncConnection[Any] | Connection[Any]) -> socket.socket:
-    """The socket with a duplicated descriptor, which may be closed."""
-    return socket.socket(fileno=os.dup(conn.fileno()))
+@contextmanager
+def _socket_of(conn: AsyncConnection[Any] | Connection[Any]) -> Iterator[socket.socket]:
+    """The driver's socket itself: a copy would need a file descriptor, and none may be left."""
+    opened = socket.socket(fileno=conn.fileno())
+    try:
+        yield opened
+    finally:
+        opened.detach()
