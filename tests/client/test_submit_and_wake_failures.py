@@ -17,6 +17,7 @@ from laneway.config.settings import Settings
 from laneway.errors import DatabaseUnavailable
 from laneway.store.database import Database
 from laneway.store.submit_and_wake import SubmitAndWake
+from tests.support.driver_cancels import note_cancels
 from tests.support.notifications import NotificationListener
 from tests.support.worker_harness import wait_until
 
@@ -171,6 +172,28 @@ async def test_lost_wake_up_of_an_analysis_is_sent_for_the_analysis(
         assert (await quiet.submit("planned")).status == "pending"
         await quiet.close()
         assert await listener.received() == ["wake \x01planned"] * 2
+
+
+async def test_closing_does_not_wait_for_a_wake_up_that_hangs(
+    quiet: Client, other: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, hanging = SubmitAndWake.finish, asyncio.Event()
+
+    async def finish_late(self: SubmitAndWake) -> None:
+        await finish(self)
+        hanging.set()
+        await self.conn.execute("select pg_advisory_lock(1)")
+
+    monkeypatch.setattr(SubmitAndWake, "finish", finish_late)
+    other.execute("select pg_advisory_lock(1)")
+    await quiet.submit("t")
+    await hanging.wait()
+    monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
+    cancels = note_cancels(monkeypatch)
+    await quiet.close()
+    assert cancels == [], "each may take 10 s"
+    assert quiet.database.in_use == 0
+    other.execute("select pg_advisory_unlock(1)")
 
 
 @pytest.mark.parametrize("end", ["terminate", "cancel"])

@@ -11,10 +11,14 @@ import pytest
 
 from laneway.client import Client
 from laneway.config.settings import Settings
+from laneway.errors import DatabaseUnavailable
 from laneway.store import notify
 from laneway.store.database import Database
 from laneway.store.waker import Waker
+from laneway.testing.proxy import Proxy
+from tests.support.driver_cancels import note_cancels
 from tests.support.notifications import NotificationListener
+from tests.support.server_address import address, through
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -137,12 +141,10 @@ async def test_too_many_names_become_wake_all() -> None:
 async def test_failed_wake_up_is_dropped_and_logged_once(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(self: Database, statement: Any) -> Any:
-        from laneway.errors import DatabaseUnavailable
-
+    def broken(self: Database) -> Any:
         raise DatabaseUnavailable("down")
 
-    monkeypatch.setattr(Database, "run", broken)
+    monkeypatch.setattr(Database, "connection", broken)
     caplog.set_level(logging.WARNING, "laneway")
     waker = Waker(client.database)
     for n in range(3):
@@ -154,17 +156,21 @@ async def test_failed_wake_up_is_dropped_and_logged_once(
 
 
 async def test_closing_does_not_wait_for_a_database_that_hangs(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hanging(self: Database, statement: Any) -> Any:
-        await asyncio.Event().wait()
-
     monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(Database, "run", hanging)
-    waker = Waker(client.database)
-    waker.wake(["t"])
-    async with asyncio.timeout(60):
+    cancels = note_cancels(monkeypatch)
+    async with Proxy(*address(dsn)) as proxy:
+        database = Database(through(proxy, dsn), settings)
+        waker = Waker(database)
+        proxy.swallow_when(b"pg_notify")
+        waker.wake(["t"])
+        async with asyncio.timeout(60):
+            await proxy.swallowed.wait()
         await waker.close()
+        assert database.in_use == 0
+        await database.close()
+    assert cancels == [], "each may take 10 s"
 
 
 async def test_wake_ups_of_peers_are_sent_together_or_dropped_at_the_end(

@@ -19,6 +19,7 @@ from laneway.store.notify import Listener
 from laneway.store.statement import Statement, scalar
 from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
+from tests.support.driver_cancels import note_cancels
 from tests.support.server_address import address, through
 
 SILENCE_S = 0.6
@@ -249,3 +250,20 @@ async def test_listener_notices_that_its_connection_is_dead(
     with pytest.raises(DatabaseUnavailable):
         await asyncio.wait_for(listener.listen(swallow), PATIENCE_S)
     assert not listener.is_listening
+
+
+async def test_end_of_a_listener_does_not_wait_for_a_lost_answer(
+    far: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.store.notify.PING_S", 0.1)
+    cancels = note_cancels(monkeypatch)
+    listener = Listener(far, Settings.load(database_url=far), lambda text: None)
+    proxy.swallow_when(b"select 1")
+    listening = asyncio.create_task(listener.listen(lambda: None))
+    async with asyncio.timeout(PATIENCE_S):
+        await proxy.swallowed.wait()
+    listening.cancel()
+    # On a slow machine the ping's own time is over first.
+    with pytest.raises((asyncio.CancelledError, DatabaseUnavailable)):
+        await listening
+    assert cancels == [], "each may take 10 s"

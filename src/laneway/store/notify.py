@@ -18,7 +18,7 @@ from laneway.config.settings import Settings
 from laneway.store import pooler
 from laneway.store.database import connect
 from laneway.store.driver_errors import translated
-from laneway.store.silence import hang_up
+from laneway.store.silence import hang_up, or_hang_up
 from laneway.store.statement import Statement, nothing
 
 CHANNEL = "laneway"
@@ -110,7 +110,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._settings.silence_timeout, hang_up, conn)
         try:
-            await conn.execute("select 1")
+            await or_hang_up(conn, conn.execute("select 1"))
         finally:
             timer.cancel()
 

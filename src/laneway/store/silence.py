@@ -13,9 +13,9 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -40,6 +40,7 @@ select (select a.application_name = %s from pg_catalog.pg_stat_activity a
 # The unique suffix of the name of a connection behind a pooler.
 _UNIQUE: Final = re.compile(r" [0-9a-f]{12}\Z")
 
+T = TypeVar("T")
 Connect = Callable[[], Awaitable[AsyncConnection[Any]]]
 
 
@@ -53,6 +54,20 @@ def hang_up(conn: AsyncConnection[Any] | Connection[Any]) -> None:
     if not conn.closed:
         with contextlib.suppress(OSError), _socket_of(conn) as opened:
             opened.shutdown(socket.SHUT_RDWR)
+
+
+async def or_hang_up(conn: AsyncConnection[Any], work: Coroutine[Any, Any, T]) -> T:
+    """Runs statements on a connection; hangs it up at once if this is cancelled.
+
+    Otherwise the driver asks the server to cancel them, and waits up to 10 s for it.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        hang_up(conn)
+        await asyncio.gather(working, return_exceptions=True)
+        raise
 
 
 # DSN → start of the last statement whose connection went silent.

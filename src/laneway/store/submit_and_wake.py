@@ -99,7 +99,7 @@ class SubmitAndWake:
     """
 
     def __init__(self, conn: AsyncConn) -> None:
-        self._conn = conn
+        self.conn = conn
 
     async def submit(self, job: NewJob) -> SubmitResult | None:
         """Submits, and has the wake-up sent after it; then call `finish`.
@@ -108,26 +108,26 @@ class SubmitAndWake:
         If it raises, both have ended.
         """
         noted, sent = submit_and_note(job), wake_noted()
-        with translated(field_of(noted.params), self._conn, noted.name):
+        with translated(field_of(noted.params), self.conn, noted.name):
             try:
-                row = await self._conn.wait(self._start((noted, sent)))
+                row = await self.conn.wait(self._start((noted, sent)))
             except pg.InvalidSqlStatementName:
-                _prepared.discard(self._conn)
+                _prepared.discard(self.conn)
                 return None
             except pg.DuplicatePreparedStatement:
                 # A submit that was refused has prepared them.
-                _prepared.add(self._conn)
+                _prepared.add(self.conn)
                 return None
-        _prepared.add(self._conn)
+        _prepared.add(self.conn)
         return SubmitResult(UUID(row[0]), row[1], row[2] == "t")
 
     async def finish(self) -> None:
         """Waits until the wake-up is sent."""
         with translated():
-            await self._conn.wait(self._end())
+            await self.conn.wait(self._end())
 
     def _start(self, statements: Sequence[Statement[Any]]) -> PQGen[list[str]]:
-        pgconn = self._conn.pgconn
+        pgconn = self.conn.pgconn
         bound = [
             (prepared, text, [_as_text(statement.params[name]) for name in names])
             for statement in statements
@@ -135,7 +135,7 @@ class SubmitAndWake:
         ]
         pgconn.enter_pipeline_mode()
         for name, text, values in bound:
-            if self._conn not in _prepared:
+            if self.conn not in _prepared:
                 pgconn.send_prepare(name, text)
             pgconn.send_query_prepared(name, values)
             # The end of a transaction: an error in one does not stop the other.
@@ -155,7 +155,7 @@ class SubmitAndWake:
             yield from self._end()
 
     def _end(self) -> PQGen[None]:
-        pgconn = self._conn.pgconn
+        pgconn = self.conn.pgconn
         try:
             yield from _result_of_transaction(pgconn)
         finally:

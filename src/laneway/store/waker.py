@@ -11,8 +11,9 @@ from laneway.domain.job import NewJob
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import local_notify, notify
-from laneway.store.database import Database
+from laneway.store.database import Database, run_on
 from laneway.store.jobs import SubmitResult
+from laneway.store.silence import or_hang_up
 from laneway.store.submit_and_wake import SubmitAndWake
 
 log = SafeLogger(__name__)
@@ -96,7 +97,7 @@ class Waker:
     ) -> None:
         try:
             async with connection:
-                await sent.finish()
+                await or_hang_up(sent.conn, sent.finish())
             # Wake-ups during this pause are sent together after it.
             await asyncio.sleep(self._interval)
         except LanewayError:
@@ -133,7 +134,8 @@ class Waker:
 
     async def _send(self, message: str) -> None:
         try:
-            await self._database.run(notify.wake(message))
+            async with self._database.connection() as conn:
+                await or_hang_up(conn, run_on(conn, notify.wake(message)))
             self._is_failing = False
         except LanewayError as error:
             # Not when the program is closing.
