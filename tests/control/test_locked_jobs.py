@@ -18,8 +18,9 @@ from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
 from laneway.domain.filter import JobFilter
 from laneway.domain.flow import ChangedFlow
 from laneway.errors import Refused
-from laneway.store import flow_changes, locked_jobs
-from laneway.store.database import Database
+from laneway.store import flow_changes, jobs, locked_jobs, quotas
+from laneway.store.database import Database, run_on
+from laneway.store.quotas import Quota
 from tests.store.edges import Edges
 from tests.support.store_client import StoreClient
 from tests.support.worker_harness import wait_until
@@ -261,3 +262,37 @@ async def test_bulk_verb_counts_jobs_that_stay_locked_and_goes_on(
     done = await bulk_run(db, verb, 3 if verb is BulkVerb.REPRIORITIZE else None)
     assert done.done == 2
     assert dict(done.refused) == {locked_jobs.LOCKED: 1}
+
+
+async def test_change_of_one_job_keeps_the_lock_timeout_of_its_transaction(
+    db: Database, store: StoreClient, edges: Edges
+) -> None:
+    ((job_id,),) = store.rows(
+        "select id from laneway.jobs where seq = any (%s)", edges.submit_batch([None])
+    )
+    async with db.connection() as conn, conn.transaction():
+        await conn.execute("set local lock_timeout = '7s'")
+        for change in (jobs.reprioritize(job_id, 3, lock_ms=50), jobs.retry(job_id, lock_ms=50)):
+            assert (await run_on(conn, change)).found_in == "approved"
+            assert await (await conn.execute("show lock_timeout")).fetchone() == ("7s",)
+
+
+async def test_retry_waits_for_a_submit_that_counts_for_the_same_principal(
+    db: Database, store: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 2, flow=flow)
+    (first,), (second,) = store.rows(
+        "select id from laneway.jobs where seq = any (%s) order by seq", seqs
+    )
+    await flow_changes.cancel(db, flow, "me", None)
+    bounds = replace(USUAL, max_queued=5)
+    limits = PrincipalLimits(uuid4(), lambda job: bounds)
+    async with db.transaction() as submit:
+        await submit.run(quotas.charge(Quota(limits.principal_id, bounds), [first]))
+        retrying = asyncio.create_task(bulk.retry_within(db, second, limits))
+        await asyncio.wait({retrying}, timeout=0.5)
+        assert not retrying.done(), "the job is not locked"
+    found = await retrying
+    assert not isinstance(found, str)
+    assert found.found_in == "cancelled"

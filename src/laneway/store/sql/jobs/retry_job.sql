@@ -1,10 +1,14 @@
--- Retries failed and cancelled jobs only; returns the state that it found. Waits for a lock for at most lock_ms, if given.
+-- Retries failed and cancelled jobs only; returns the state that it found.
+-- Waits for a lock for at most lock_ms, if given; later statements of the transaction are not bound by it.
 with bound as materialized (
-    select set_config('lock_timeout', coalesce(%(lock_ms)s::text, current_setting('lock_timeout')), true) as lock_timeout
+    select current_setting('lock_timeout') as before
+), short as materialized (
+    select b.before, set_config('lock_timeout', coalesce(%(lock_ms)s::text, b.before), true) as lock_timeout from bound b
 )
-select r.found_in, r.wakes
-  from bound b
- cross join laneway.jobs j
- -- So that the bound is set first.
- cross join lateral laneway.retry(case when b.lock_timeout is not null then j.seq end) r
- where j.id = %(id)s::uuid
+select x.found_in, x.wakes
+  from (select r.found_in, r.wakes, set_config('lock_timeout', s.before, true)
+          from short s
+         cross join laneway.jobs j
+         -- So that the bound is set first.
+         cross join lateral laneway.retry(case when s.lock_timeout is not null then j.seq end) r
+         where j.id = %(id)s::uuid) x
