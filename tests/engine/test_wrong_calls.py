@@ -188,3 +188,19 @@ async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) ->
     assert "await lw.wait(…)" in messages[0]
     assert "the same verb without .sync" in messages[1]
     assert (await harness.ended(await lw.submit("thread"))).result == str(other.id)
+
+
+async def test_plain_handler_may_block_an_event_loop_that_it_runs(harness: WorkerHarness) -> None:
+    lw = harness.lw
+    other = await lw.submit("never")
+
+    async def read() -> str:
+        return str(lw.sync.get(other.id).id)
+
+    @lw.handler("plain", retry=SOON)
+    def plain(ctx: SyncContext) -> str:
+        return asyncio.run(read())
+
+    await harness.start_worker()
+    found = await harness.ended(await lw.submit("plain"))
+    assert (found.error, found.result) == (None, str(other.id))

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway import forks
-from laneway.domain.current_claim import current_claim
+from laneway.domain.current_claim import current_claim, is_on_loop
 from laneway.domain.handler_signals import find_suspension
 from laneway.domain.payload import PayloadLimits, decode
 from laneway.engine.async_callable import check_awaited
@@ -172,6 +172,7 @@ class Child:
         handler, limits = run.handler, self._limits
         current_run.set((run, job.worker))
         current_claim.set(run.claim)
+        is_on_loop.set(handler.is_async)
         tracing.adopt(job.traceparent)
         try:
             payload = decode(run.payload, limits)

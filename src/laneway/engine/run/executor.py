@@ -12,7 +12,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.claim import Claim
-from laneway.domain.current_claim import current_claim
+from laneway.domain.current_claim import current_claim, is_on_loop
 from laneway.domain.payload import decode
 from laneway.engine.async_callable import check_awaited
 from laneway.engine.child.runs import ChildRuns
@@ -114,6 +114,7 @@ class Executor:
         """Bind the current context to the run, for log lines and traces."""
         current_run.set((run, self._name))
         current_claim.set(run.claim)
+        is_on_loop.set(run.handler.is_async)
         if self._is_traced:
             run.span = tracing.begin(
                 run.handler.job_type,
