@@ -128,7 +128,7 @@ async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locke
     db: Database, dsn: str, store: StoreClient, holder: StoreClient, edges: Edges,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 3.0)
     monkeypatch.setattr(flow_changes, "BATCH", 2)
     flow = edges.flow()
     seqs = edges.submit_batch([None] * 5, flow=flow)
