@@ -202,6 +202,9 @@ async def test_effect_of_a_failure_needs_parents(client: Client) -> None:
             flow.add("page", after_failure="run")
         # A computed list may be empty.
         flow.add("page", after=[], after_failure="run")
+        flow.add("page", after=(), after_failure="run")
+    assert (await client.submit("page", after=(), after_failure="run")).status == "approved"
+    await client.submit_many([("page", {}, {"after": (), "after_failure": "hold"})])
 
 
 async def test_verbs_inside_the_block_say_that_it_has_not_ended(client: Client) -> None:

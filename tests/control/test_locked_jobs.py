@@ -125,6 +125,29 @@ async def test_cancel_of_a_flow_names_jobs_that_stay_locked(
     assert (await control.cancel(db, flow, by="me")).changed == 2
 
 
+async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locked(
+    db: Database, dsn: str, store: StoreClient, holder: StoreClient, edges: Edges,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(flow_changes, "BATCH", 2)
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 5, flow=flow)
+    holder.rows(SHARE, seqs[2:4])
+    with StoreClient(dsn) as another:
+        another.begin()
+        another.rows(SHARE, seqs[:2])
+        cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
+        await saw(store, seqs[4], "cancelled")
+        another.rollback()
+        with pytest.raises(Refused, match=r"3 jobs were cancelled.*; 2 are locked"):
+            await cancelling
+    assert [edges.status(seq) for seq in seqs] == ["cancelled"] * 2 + ["approved"] * 2 + [
+        "cancelled"
+    ]
+    holder.rollback()
+
+
 async def test_retried_flow_queues_jobs_that_were_locked_before_those_after_them(
     db: Database, store: StoreClient, holder: StoreClient, edges: Edges
 ) -> None:

@@ -637,3 +637,16 @@ async def test_wrong_argument_in_a_task_group_fails_its_job_at_once(harness: Wor
     await harness.start_worker()
     found = await harness.ended(await harness.lw.submit("wrong"))
     assert (found.status, found.attempt) == ("failed", 1)
+
+
+@pytest.mark.parametrize("place", ["child", "database"])
+async def test_wrong_argument_in_an_isolated_handler_fails_its_job_at_once(
+    harness: WorkerHarness, place: str
+) -> None:
+    for handler in waiting_handlers.lw.handlers:
+        harness.lw.handlers.add(handler)
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("child_wrong", {"place": place}))
+    assert (found.status, found.attempt) == ("failed", 1)
+    assert found.error is not None
+    assert found.error.type == "InvalidInput"

@@ -41,6 +41,14 @@ async def async_child_waits(ctx: Context, path: str) -> dict[str, Any]:
     return {"parts": parts, "decision": decision}
 
 
+@lw.handler("child_wrong", isolation="process", retry=SOON)
+def child_wrong(ctx: SyncContext, place: str) -> None:
+    if place == "child":
+        ctx.sleep("a", "soon")  # type: ignore[arg-type]
+    # The database refuses this one.
+    ctx.run_all("parts", [("part", {"n": 1}, {"workspace": "other"})])
+
+
 @lw.handler("killed_between", retry=SOON)
 async def killed_between(ctx: Context, path: str) -> list[int]:
     """Its worker is killed after the sub-jobs are stored and before the attempt has ended."""

@@ -329,7 +329,7 @@ async def test_wrong_argument_in_a_remote_handler_fails_its_job_at_once(far: Far
     "call, message",
     [
         (lambda ctx: ctx.sleep(5), "ctx.sleep: missing a required argument: 'seconds'"),
-        (lambda ctx: ctx.sleep("a", -3), "seconds: must be from 0"),
+        (lambda ctx: ctx.sleep("a", 1e12), "seconds: must be at most"),
         (lambda ctx: ctx.step(list), "ctx.step: missing a required argument: 'fn'"),
         (lambda ctx: ctx.run_all("a", ["part"]), "jobs[0]: must be a job, as in mail.job(user=1)"),
     ],

@@ -435,6 +435,37 @@ def test_owner_retried_after_its_cancel_keeps_its_sub_jobs(db: StoreClient) -> N
     assert db.places(owner.seq) == ["ready"]
 
 
+def test_retry_repeats_no_sub_jobs_whose_ends_the_handler_has_met(db: StoreClient) -> None:
+    """It tolerated their failures, and was cancelled in a later wait."""
+    owner = db.running()
+    run_all(db, owner, entries(2, max_retries=0))
+    parts = subjects(db, owner)
+    db.settle(owner, "wait", result="parts")
+    for _ in range(2):
+        db.settle(claim_part(db), "fail", error='{"type": "E", "message": "no"}')
+    (again,) = db.claimed(1)
+    db.run(handler_waits.begin(again, EVENT))
+    db.settle(again, "wait", result=EVENT.name)
+    db.cancel(owner.seq)
+    db.retry(owner.seq)
+    advance(db)
+    assert db.places(owner.seq) == ["ready"]
+    assert [db.places(seq) for seq in parts] == [["outcome"], ["outcome"]]
+
+
+def test_retry_names_the_wait_for_sub_jobs_that_outlived_their_owner(db: StoreClient) -> None:
+    owner = db.running()
+    run_all(db, owner, entries(1, max_retries=0))
+    db.settle(owner, "giveup", error='{"type": "E", "message": "no"}')
+    db.retry(owner.seq)
+    waits = db.row("waiting", owner.seq)
+    assert (waits["reason"], waits["name"]) == ("sub_jobs", "parts")
+    part = claim_part(db)
+    db.settle(part, "finish", result="1")
+    assert db.places(owner.seq) == ["ready"]
+    assert db.one("select done_at from laneway.handler_waits") is not None
+
+
 def test_cancel_of_sub_jobs_does_not_decide_during_a_retry(
     db: StoreClient, another: Another
 ) -> None:

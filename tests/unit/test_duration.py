@@ -32,12 +32,12 @@ def test_numbers_and_timedeltas_are_durations() -> None:
             seconds_of(wrong)
 
 
-@pytest.mark.parametrize("wrong", [-1, -0.001, CENTURY_S + 1, math.inf, math.nan, "5s", True, None])
+@pytest.mark.parametrize("wrong", [CENTURY_S + 1, math.inf, math.nan, "5s", True, None])
 def test_duration_of_a_wait_is_at_most_a_century(wrong: object) -> None:
     with pytest.raises(InvalidInput, match=r"^timeout: must be "):
         check_wait(wrong, "timeout")
-    allowed = (0, CENTURY_S, timedelta(hours=1))
-    assert [check_wait(one, "t") for one in allowed] == [0, CENTURY_S, 3600]
+    allowed = (0, CENTURY_S, timedelta(hours=1), -1, -math.inf, timedelta(seconds=-1))
+    assert [check_wait(one, "t") for one in allowed] == [0, CENTURY_S, 3600, 0, 0, 0]
 
 
 async def handler(ctx: Context) -> None: ...

@@ -313,8 +313,9 @@ function duration(ms: number, field: string): number {
   if (typeof ms !== "number" || Number.isNaN(ms)) {
     throw new InvalidInput(field, "must be a number of milliseconds");
   }
-  if (ms < 0 || ms > LONGEST_MS) {
-    throw new InvalidInput(field, `must be from 0 to ${LONGEST_MS} milliseconds (100 years), not ${ms}`);
+  if (ms > LONGEST_MS) {
+    throw new InvalidInput(field, `must be at most ${LONGEST_MS} milliseconds (100 years), not ${ms}`);
   }
-  return Math.round(ms);
+  // `until - Date.now()` is negative when a handler runs again after its sleep.
+  return Math.round(Math.max(0, ms));
 }

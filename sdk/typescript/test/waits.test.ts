@@ -75,13 +75,20 @@ describe("A wait", () => {
     assert.equal(fail?.error?.message, 'event "never" did not come within 5 ms');
   });
 
+  it("until a time that has passed lasts 0 ms", async () => {
+    const server = await aServer();
+    server.onBegin = () => ({ ...done, result: "" });
+    const result = await resultOf(server, (ctx) => ctx.sleep("until", -3));
+    assert.equal(result.fail, undefined);
+    assert.equal(server.begun.all[0]?.durationMs, 0);
+  });
+
   it("with a wrong argument fails the job for good", async () => {
     const wrong: [string, (ctx: Context) => unknown][] = [
       ["timeoutMs: must be a number", (ctx) => ctx.waitEvent("x", { timeoutMs: "2h" as never })],
       ["ms: must be a number", (ctx) => ctx.sleep("a", "soon" as never)],
-      ["ms: must be from 0", (ctx) => ctx.sleep("a", -3)],
-      ["timeoutMs: must be from 0", (ctx) => ctx.waitEvent("x", { timeoutMs: 1e15 })],
-      ["timeoutMs: must be from 0", (ctx) => ctx.waitEvent("x", { timeoutMs: -1 })],
+      ["ms: must be at most", (ctx) => ctx.sleep("a", 1e15)],
+      ["timeoutMs: must be at most", (ctx) => ctx.waitEvent("x", { timeoutMs: 1e15 })],
       ["jobs[0]: must be a job", (ctx) => ctx.runAll("parts", ["mail" as never])],
       ["jobs[0]: must be a job", (ctx) => ctx.runAll("parts", [Promise.resolve() as never])],
       ["jobs: must be a list", (ctx) => ctx.runAll("parts", { jobType: "mail" } as never)],

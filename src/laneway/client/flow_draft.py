@@ -26,6 +26,7 @@ from laneway.client.spec import (
 )
 from laneway.domain.flow import (
     NEEDS_AFTER,
+    NO_AFTER,
     AfterFailure,
     check_after_failure,
     check_flow_name,
@@ -116,7 +117,7 @@ class FlowDraft:
                 )
         after, after_failure = chosen.pop("after"), chosen.pop("after_failure")
         parents = self._parents(after)
-        if after_failure is not None and after == ():
+        if after_failure is not None and after is NO_AFTER:
             raise InvalidInput(f"{place}.after_failure", NEEDS_AFTER)
         if after_failure is not None:
             check_after_failure(after_failure, f"{place}.after_failure")

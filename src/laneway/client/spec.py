@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
-from laneway.domain.flow import NEEDS_AFTER, AfterFailure
+from laneway.domain.flow import NEEDS_AFTER, NO_AFTER, AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.not_a_job import not_a_list, problem_of_job
@@ -111,7 +111,7 @@ class NewJobSpec(Generic[R_co]):
     concurrency_key: str | None = None
     unique_for: float | timedelta | None = None
     unique_by: Sequence[str] | None = None
-    after: Iterable[JobRef] = ()
+    after: Iterable[JobRef] = NO_AFTER
     after_failure: AfterFailure | None = None
     # Reads the JSON text of the job's result by the return hint of its handler.
     decode: Callable[[str], R_co] | None = field(
@@ -195,7 +195,7 @@ def make_job(
     concurrency_key: str | None = None,
     unique_for: float | timedelta | None = None,
     unique_by: Sequence[str] | None = None,
-    after: Iterable[JobRef] = (),
+    after: Iterable[JobRef] = NO_AFTER,
     after_failure: AfterFailure | None = None,
     traceparent: str | None = None,
 ) -> NewJob:
@@ -213,7 +213,7 @@ def make_job(
         if handler is not None and not handler.arguments.accepts_any_name:
             known = handler.arguments.names
         unique_by = check_unique_by(unique_by, known=known)
-    if after_failure is not None and after == ():
+    if after_failure is not None and after is NO_AFTER:
         raise InvalidInput("after_failure", NEEDS_AFTER)
     return NewJob(
         id=new_job_id(),

@@ -17,7 +17,7 @@ from laneway.client.flow_verbs import new_draft
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
 from laneway.client.spec import Given, NewJobSpec
-from laneway.domain.current_claim import current_claim
+from laneway.domain.current_claim import is_on_loop
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.job import DEFAULT_WORKSPACE
 from laneway.errors import InvalidInput
@@ -193,7 +193,8 @@ class SyncClient:
 
 def _refuse_in_async_handler(verb: str | None) -> None:
     """A blocked event loop would stop all handlers of the worker, and its heartbeat."""
-    if current_claim.get() is None:
+    # A plain handler may run a loop and block it: nothing else is on it.
+    if not is_on_loop.get():
         return
     try:
         asyncio.get_running_loop()

@@ -37,10 +37,13 @@ def check_duration(duration: object, field: str) -> float:
 
 
 def check_wait(duration: object, field: str) -> float:
-    """The seconds of a sleep or of the timeout of a wait: 0 or more, at most a century."""
+    """The seconds of a sleep or of the timeout of a wait, at most a century.
+
+    Less than 0 counts as 0: `until - now` is negative when a handler runs again after its sleep.
+    """
     seconds = seconds_of(duration, field)
-    if not 0 <= seconds <= CENTURY_S:
+    if not seconds <= CENTURY_S:
         raise InvalidInput(
-            field, f"must be from 0 to {CENTURY_S:.0f} seconds (100 years), not {shown(duration)}"
+            field, f"must be at most {CENTURY_S:.0f} seconds (100 years), not {shown(duration)}"
         )
-    return seconds
+    return max(0.0, seconds)

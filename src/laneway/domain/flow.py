@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from heapq import heappop, heappush
-from typing import Annotated, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from annotated_types import MaxLen, MinLen
@@ -28,6 +28,15 @@ _SHOWN: Final = 5
 # The effect of a parent that failed or was cancelled.
 AfterFailure = Literal["cancel", "run", "hold"]
 AFTER_FAILURE: Final[tuple[AfterFailure, ...]] = get_args(AfterFailure)
+
+
+class _NotGiven(tuple[Any, ...]):
+    """No jobs, because the caller gave none: an empty list that it made is no mistake."""
+
+    __slots__ = ()
+
+
+NO_AFTER: Final = _NotGiven()
 # The rule of after_failure without after.
 NEEDS_AFTER: Final = "needs after: the jobs whose failure it is about"
 AFTER_FAILURE_DOC: Final = (

@@ -95,16 +95,18 @@ async def cancel(db: Database, flow_id: UUID, by: str, reason: str | None) -> Ca
             break
     patience = Patience()
     while locked and await patience.pause():
-        # Newest first, as above.
-        locked.sort(reverse=True)
-        some, locked = locked[:BATCH], locked[BATCH:]
-        done = await db.run(
-            flows.cancel(flow_id, by, reason, limit=BATCH, only=some, skipped=locked)
-        )
-        changed += done.cancelled + done.requested
-        workers.update(done.workers or ())
-        locked += done.skipped or ()
-        if len(done.skipped or ()) < len(some):
+        # All in each round, newest first as above: some may stay locked longer than others.
+        left, locked = sorted(locked, reverse=True), []
+        count = len(left)
+        while left:
+            some, left = left[:BATCH], left[BATCH:]
+            done = await db.run(
+                flows.cancel(flow_id, by, reason, limit=BATCH, only=some, skipped=[*locked, *left])
+            )
+            changed += done.cancelled + done.requested
+            workers.update(done.workers or ())
+            locked += done.skipped or ()
+        if len(locked) < count:
             patience.renew()
     return CancelledFlow(changed, frozenset(workers), len(locked))
 

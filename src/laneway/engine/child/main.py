@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway import forks
-from laneway.domain.current_claim import current_claim
+from laneway.domain.current_claim import bind
 from laneway.domain.handler_signals import find_suspension
 from laneway.domain.payload import PayloadLimits, decode
 from laneway.engine.async_callable import check_awaited
@@ -171,7 +171,7 @@ class Child:
     ) -> Verdict | None:
         handler, limits = run.handler, self._limits
         current_run.set((run, job.worker))
-        current_claim.set(run.claim)
+        bind(run.claim, on_loop=handler.is_async)
         tracing.adopt(job.traceparent)
         try:
             payload = decode(run.payload, limits)

@@ -12,7 +12,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.claim import Claim
-from laneway.domain.current_claim import current_claim
+from laneway.domain.current_claim import bind
 from laneway.domain.payload import decode
 from laneway.engine.async_callable import check_awaited
 from laneway.engine.child.runs import ChildRuns
@@ -113,7 +113,7 @@ class Executor:
     def enter(self, run: Run) -> None:
         """Bind the current context to the run, for log lines and traces."""
         current_run.set((run, self._name))
-        current_claim.set(run.claim)
+        bind(run.claim, on_loop=run.handler.is_async)
         if self._is_traced:
             run.span = tracing.begin(
                 run.handler.job_type,

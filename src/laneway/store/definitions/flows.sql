@@ -275,10 +275,10 @@ begin
     end if;
     foreach v_seq in array v_seqs loop
         continue when exists (select from laneway.outcome o where o.seq = v_seq);
-        -- laneway.cancel would wait for each.
+        -- laneway.cancel would wait for each. The edges first: the index would sort the array for each job.
         if laneway.is_locked(v_seq) or ((p_skipped is not null or skipped <> '{}') and exists (
-            select from laneway.open_edges e
-             where e.parent = v_seq and e.child = any (skipped || p_skipped) and e.rule = 'run')) then
+            select from (select x.child from laneway.open_edges x where x.parent = v_seq and x.rule = 'run' offset 0) e
+             where e.child = any (skipped || p_skipped))) then
             skipped := skipped || v_seq;
             continue;
         end if;
@@ -286,7 +286,8 @@ begin
         if exists (select from laneway.links l where l.seq = v_seq and l.owner is not null) then
             v_todo := laneway.started_by_end(v_seq, v_flow, p_limit);
         end if;
-        if cardinality(v_todo) > p_limit or cancelled + requested + cardinality(v_todo) > 2 * p_limit or (select bool_or(laneway.is_locked(s)) from unnest(v_todo) s) then
+        if cardinality(v_todo) > p_limit or cancelled + requested + cardinality(v_todo) > 2 * p_limit
+           or (select bool_or(laneway.is_locked(s)) from unnest(v_todo) s) then
             skipped := skipped || v_seq;
             continue;
         end if;

@@ -183,12 +183,22 @@ begin
     perform laneway.emit(array[p_seq], 'reprioritized');
 end $$;
 
+-- Whether the handler of a job may have met the ends of the sub-jobs of that wait, because they had all ended, or because it
+-- asked for a later wait: when it runs again, it must meet the same ends.
+create or replace function laneway.is_past_wait(p_seq bigint, p_wait text) returns boolean language sql stable as $$
+    select exists (select from laneway.handler_waits h
+                    where h.seq = p_seq and h.name = p_wait
+                      and (h.done_at is not null
+                           or exists (select from laneway.handler_waits x where x.seq = p_seq and x.position > h.position)))
+$$;
+
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
 -- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. Edges from
--- parents that were retried before it are opened again. If its last sub-jobs failed or were cancelled, and it with them,
--- they are retried too, and it waits for them again, also for those that were retried before it: p_sub_jobs of them at once,
--- and the others by laneway.advance. `found_in` is `duplicate` when another live job holds its unique_key. `wakes`: the job
--- type to wake. With its owner's rights: no role may write what is left to do.
+-- parents that were retried before it are opened again. If it failed because of its last sub-jobs, or was cancelled before
+-- all of them had ended, those that failed or were cancelled are retried too, and it waits for them again, also for those
+-- that were retried before it: p_sub_jobs of them at once, and the others by laneway.advance. `found_in` is `duplicate` when
+-- another live job holds its unique_key. `wakes`: the job type to wake. With its owner's rights: no role may write what is
+-- left to do.
 create or replace function laneway.retry(
     p_seq bigint, p_sub_jobs integer default 100, out found_in text, out wakes text)
 language plpgsql volatile security definer
@@ -248,8 +258,8 @@ begin
         insert into laneway.flow_tallies (flow, failed, cancelled)
         values (v_job.flow, -(v_old.status = 'failed')::integer, -(v_old.status = 'cancelled')::integer);
     end if;
-    if v_old.status = 'cancelled' or v_old.error_type = 'SubJobsFailed' then
-        v_wait := (select l.owner_wait from laneway.links l where l.owner = p_seq order by l.seq desc limit 1);
+    v_wait := (select l.owner_wait from laneway.links l where l.owner = p_seq order by l.seq desc limit 1);
+    if v_old.error_type = 'SubJobsFailed' or (v_old.status = 'cancelled' and not laneway.is_past_wait(p_seq, v_wait)) then
         if v_wait is not null then
             select r.reopened, r.beyond, r.wakes into v_reopened, v_beyond, v_wakes
               from laneway.reopen_sub_jobs(p_seq, v_wait, 0, p_sub_jobs) r;
