@@ -38,6 +38,7 @@ LANDED = (
     "398d6ff",
     "1706246",
     "6038b96",
+    "99f8678",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

@@ -1,0 +1,4 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: the retry of a cancelled job repeats no sub-jobs whose ends its handler has met. It
+-- changes no table.
