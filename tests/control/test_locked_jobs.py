@@ -246,6 +246,21 @@ async def test_full_quota_does_not_end_the_transaction_of_a_retry(
         await control.get(one, flow)
 
 
+async def test_bounded_retry_of_a_flow_does_not_wait_for_jobs_that_it_leaves_alone(
+    db: Database, store: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    first = edges.submit(flow=flow, unique_key="k")
+    child = edges.submit(flow=flow, after=[first])
+    edges.submit(flow=flow, after=[child])
+    edges.end(first, kind="giveup")
+    edges.submit(unique_key="k")
+    done = await control.retry(
+        db, flow, by="me", limits=PrincipalLimits(uuid4(), lambda job: USUAL)
+    )
+    assert (done.changed, done.flow.status.value) == (0, "failed")
+
+
 def is_locked(store: StoreClient, seq: int) -> bool:
     """Whether another transaction has changed the job's place, or its priority."""
     free = "select seq from laneway.{} where seq = %s for update skip locked"

@@ -318,6 +318,27 @@ def test_retried_flow_leaves_sub_jobs_to_their_handler(db: StoreClient, edges: E
     assert edges.status(more) == "approved"
 
 
+def test_retried_flow_does_not_wait_for_jobs_that_it_leaves_alone(
+    db: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    first = edges.submit(flow=flow, unique_key="k")
+    child = edges.submit(flow=flow, after=[first])
+    last = edges.submit(flow=flow, after=[child])
+    alone = edges.submit(flow=flow, after=[first], after_failure="run")
+    edges.end(first, kind="giveup")
+    edges.end(alone, kind="giveup")
+    holder = edges.submit(unique_key="k")
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 1
+    found = [edges.status(seq) for seq in (first, child, last, alone)]
+    assert found == ["failed", "cancelled", "cancelled", "approved"]
+    edges.end(alone, holder)
+    assert db.one("select status from laneway.list_flows(null, 1, %s)", flow) == "failed"
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 3
+    found = [edges.status(seq) for seq in (first, child, last)]
+    assert found == ["approved", "waiting", "waiting"]
+
+
 def test_retried_flow_retries_sub_jobs_for_which_a_handler_still_waits(
     db: StoreClient, edges: Edges
 ) -> None:

@@ -116,13 +116,19 @@ async def _retry_within(
     async with db.transaction() as transaction:
         await flow_changes.record(transaction, by, "flow.retried", flow_id)
     changed, wakes = 0, set[str]()
+    # Jobs that are not retried, and so those that were cancelled because of them.
+    left = set[UUID]()
     after: int | None = 0
     while after is not None:
         page = await db.run(store.states(flow_id, limit=MOST_JOBS, after=after))
         for job in page.items:
             if job.status not in STATUSES[BulkVerb.RETRY]:
                 continue
-            if job.owner is not None and await db.run(store.is_remembered(job.id)):
+            is_after_left = job.after_failure == "cancel" and not left.isdisjoint(job.after)
+            if is_after_left or (
+                job.owner is not None and await db.run(store.is_remembered(job.id))
+            ):
+                left.add(job.id)
                 continue
             patience = Patience()
             while (found := await bulk.retry_within(db, job.id, limits)) == LOCKED:
@@ -130,7 +136,10 @@ async def _retry_within(
                     return flow_changes.RetriedFlow(changed, frozenset(wakes), is_cut=True)
             if isinstance(found, str):
                 raise Refused(f"job {job.id}: {found}; {changed} jobs were queued again")
-            changed += found.found_in in STATUSES[BulkVerb.RETRY]
+            if found.found_in in STATUSES[BulkVerb.RETRY]:
+                changed += 1
+            elif found.found_in == "duplicate":
+                left.add(job.id)
             wakes |= {found.concerns} - {None}
         after = page.next_cursor
     return flow_changes.RetriedFlow(changed, frozenset(wakes))

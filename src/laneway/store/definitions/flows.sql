@@ -320,8 +320,9 @@ create or replace function laneway.is_remembered(p_seq bigint) returns boolean l
 $$;
 
 -- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
--- each waits for its parents again; but no sub-jobs of a handler that goes on or has completed (is_remembered). `after`: where
--- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow. `is_busy`: it stopped before a
+-- each waits for its parents again; but no sub-jobs of a handler that goes on or has completed (is_remembered), no jobs whose
+-- unique_key another live job holds, and none that were cancelled because of one that is left alone. `after`: where to
+-- continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow. `is_busy`: it stopped before a
 -- job that another transaction has locked, because those after it would not wait for it: continue a little later.
 create or replace function laneway.retry_flow(
     p_id uuid, p_limit integer default 500, p_after bigint default 0,
@@ -345,7 +346,12 @@ begin
     after := p_after;
     foreach v_seq in array v_seqs loop
         if exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
-           and not laneway.is_remembered(v_seq) then
+           and not laneway.is_remembered(v_seq)
+           -- Its parent was left alone, so that it would wait until another call.
+           and not exists (select from laneway.open_edges e
+                            where e.child = v_seq and e.rule = 'cancel'
+                              and (select o.status <> 'completed' from laneway.outcome o where o.seq = e.parent)
+                              and (select j.flow from laneway.jobs j where j.seq = e.parent) = v_flow) then
             perform from laneway.outcome o where o.seq = v_seq for update skip locked;
             if not found then is_busy := true; return; end if;
             begin
