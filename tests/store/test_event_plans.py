@@ -12,6 +12,7 @@ from laneway.store import handler_waits, sent_events
 from laneway.store.handler_waits import NewWait
 from tests.conftest import Server
 from tests.store.test_plans import spent
+from tests.support.dead_rows import remove_dead_rows
 from tests.support.store_client import StoreClient
 
 pytestmark = pytest.mark.usefixtures("new_sessions")
@@ -61,6 +62,7 @@ def test_event_reads_no_wait_of_cancelled_jobs(db: StoreClient) -> None:
         db.settle(claim, "wait", result="go")
         db.cancel(claim.seq)
     db.do("select laneway.check_events()")
+    remove_dead_rows(db, "handler_waits")
     sent = sent_events.send("go", "cancelled", "1", workspace="default")
     used = spent(db, lambda: db.run(sent))
     assert used["handler_waits"] <= 5

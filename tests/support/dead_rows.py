@@ -1,0 +1,30 @@
+"""Remove dead rows whose readers may be transactions of other tests on the same server."""
+
+from __future__ import annotations
+
+import time
+
+from tests.support.store_client import StoreClient
+
+# Other tests keep transactions open, but none as long as this.
+PATIENCE = 120.0
+NOW = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+# A writer in any database is older than every snapshot that is taken meanwhile; a reader keeps rows
+# of its own database.
+HAVE_ENDED = """
+select pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(now)s
+   and not exists (select from pg_stat_activity a
+                    where coalesce(a.datname, current_database()) = current_database()
+                      and a.pid <> pg_backend_pid() and a.backend_xmin::text::bigint < %(now)s)
+"""
+
+
+def remove_dead_rows(db: StoreClient, *tables: str) -> None:
+    """Vacuum the tables once every transaction that began before has ended."""
+    now = db.one(NOW)
+    deadline = time.monotonic() + PATIENCE
+    while not db.conn.execute(HAVE_ENDED, {"now": now}).fetchall()[0][0]:
+        assert time.monotonic() < deadline, "another transaction stays open"
+        time.sleep(0.01)
+    for table in tables:
+        db.do(f"vacuum (index_cleanup on) laneway.{table}")
