@@ -59,8 +59,8 @@ major version; `laneway db path` and `laneway db status` print the directory.
 | `LANEWAY_DATA_DIR` | that directory |
 
 For root the shared directory is usually `/var/lib/laneway`. Earlier versions used it for all
-projects. Workers and servers log the directory
-when they start, other commands only when they create it.
+projects. Workers, servers and other programs that use `Laneway()` log the directory at each start,
+commands only when they create the database.
 
 If the project cannot be written, if everyone can write it or if it belongs to another account,
 the data is in `projects/NAME-DIGEST/postgres-N` of the shared directory. A `.laneway` that is a
