@@ -9,8 +9,8 @@ from tests.support.store_client import StoreClient
 # Other tests keep transactions open, but none as long as this.
 PATIENCE = 120.0
 NOW = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-# A writer in any database is older than every snapshot that is taken meanwhile; a reader keeps rows
-# of its own database.
+# A writer in any database is older than every snapshot that is taken meanwhile; a reader only keeps
+# the rows of this one.
 HAVE_ENDED = """
 select pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(now)s
    and not exists (select from pg_stat_activity a
@@ -29,7 +29,7 @@ def wait_for_older_transactions(db: StoreClient) -> None:
 
 
 def remove_dead_rows(db: StoreClient, *tables: str) -> None:
-    """Vacuum the tables when nobody can read their dead rows any more."""
+    """Vacuum the tables once no transaction can read their dead rows."""
     wait_for_older_transactions(db)
     for table in tables:
         db.do(f"vacuum (index_cleanup on) laneway.{table}")

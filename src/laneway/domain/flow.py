@@ -31,7 +31,7 @@ AFTER_FAILURE: Final[tuple[AfterFailure, ...]] = get_args(AfterFailure)
 
 
 class _NotGiven(tuple[Any, ...]):
-    """No jobs, because the caller gave none: an empty list that it made is no mistake."""
+    """No jobs, because the caller gave none: an empty list that it made is accepted."""
 
     __slots__ = ()
 
