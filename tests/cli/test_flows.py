@@ -94,6 +94,26 @@ def test_flow_is_cancelled_and_retried(env: dict[str, str], flow: UUID) -> None:
     assert done.stderr == f"flow {flow}: 1 job queued again\n"
 
 
+def test_retry_that_queues_nothing_says_why(
+    env: dict[str, str], factory: JobFactory, flow: UUID
+) -> None:
+    done = invoke("flows", "retry", flow, env=env)
+    why = "nothing in it has failed or was cancelled"
+    assert (done.exit_code, done.stderr) == (0, f"flow {flow}: 0 jobs queued again: {why}\n")
+    other, first = new_job_id(), new_job_id()
+    factory.conn.execute("select laneway.create_flow(%s, 'daily')", [other])
+    submit = "select laneway.submit('page', '{}', id => %s, flow => %s, unique_key => 'one')"
+    factory.conn.execute(submit, [first, other])
+    invoke("jobs", "cancel", first, env=env)
+    factory.conn.execute("select laneway.submit('page', '{}', unique_key => 'one')")
+    done = invoke("flows", "retry", other, env=env)
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        f"flow {other}: 0 jobs queued again: its failed and cancelled jobs are left alone, because"
+        " another job has a unique_key"
+    )
+
+
 def test_job_is_submitted_after_another(env: dict[str, str], factory: JobFactory) -> None:
     first = factory.submit()
     made = invoke(
