@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from uuid import UUID, uuid4
 
 import pytest
@@ -140,6 +141,23 @@ def test_jobs_of_a_flow_are_listed_and_cancelled(
     left = invoke("jobs", "show", other, "--json", env=env)
     assert json.loads(left.stdout)["status"] == "approved"
     assert invoke("jobs", "ls", "--flow", "nope", env=env).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "payload,cure",
+    [("yes", """; for a string write '"yes"'"""), ("it's", "; for a string write"), ('{"a"', "")],
+)
+def test_word_as_payload_of_an_event_says_how_to_write_it(
+    env: dict[str, str], payload: str, cure: str
+) -> None:
+    refused = invoke("events", "send", "vote", payload, env=env)
+    assert (refused.exit_code, "payload: is not JSON" in refused.stderr) == (2, True)
+    assert ("for a string write" in refused.stderr) == bool(cure)
+    assert cure in refused.stderr
+    if cure:
+        written = shlex.split(refused.stderr.partition("for a string write ")[2])[0]
+        assert json.loads(written) == payload
+        assert invoke("events", "send", "vote", written, env=env).exit_code == 0
 
 
 def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:
