@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from uuid import UUID, uuid4
 
 import pytest
@@ -94,6 +95,26 @@ def test_flow_is_cancelled_and_retried(env: dict[str, str], flow: UUID) -> None:
     assert done.stderr == f"flow {flow}: 1 job queued again\n"
 
 
+def test_retry_that_queues_nothing_says_why(
+    env: dict[str, str], factory: JobFactory, flow: UUID
+) -> None:
+    done = invoke("flows", "retry", flow, env=env)
+    why = "nothing in it has failed or was cancelled"
+    assert (done.exit_code, done.stderr) == (0, f"flow {flow}: 0 jobs queued again: {why}\n")
+    other, first = new_job_id(), new_job_id()
+    factory.conn.execute("select laneway.create_flow(%s, 'daily')", [other])
+    submit = "select laneway.submit('page', '{}', id => %s, flow => %s, unique_key => 'one')"
+    factory.conn.execute(submit, [first, other])
+    invoke("jobs", "cancel", first, env=env)
+    factory.conn.execute("select laneway.submit('page', '{}', unique_key => 'one')")
+    done = invoke("flows", "retry", other, env=env)
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        f"flow {other}: 0 jobs queued again: its failed and cancelled jobs are left alone, because"
+        " another job has a unique_key"
+    )
+
+
 def test_job_is_submitted_after_another(env: dict[str, str], factory: JobFactory) -> None:
     first = factory.submit()
     made = invoke(
@@ -120,6 +141,23 @@ def test_jobs_of_a_flow_are_listed_and_cancelled(
     left = invoke("jobs", "show", other, "--json", env=env)
     assert json.loads(left.stdout)["status"] == "approved"
     assert invoke("jobs", "ls", "--flow", "nope", env=env).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "payload,cure",
+    [("yes", """; for a string write '"yes"'"""), ("it's", "; for a string write"), ('{"a"', "")],
+)
+def test_word_as_payload_of_an_event_says_how_to_write_it(
+    env: dict[str, str], payload: str, cure: str
+) -> None:
+    refused = invoke("events", "send", "vote", payload, env=env)
+    assert (refused.exit_code, "payload: is not JSON" in refused.stderr) == (2, True)
+    assert ("for a string write" in refused.stderr) == bool(cure)
+    assert cure in refused.stderr
+    if cure:
+        written = shlex.split(refused.stderr.partition("for a string write ")[2])[0]
+        assert json.loads(written) == payload
+        assert invoke("events", "send", "vote", written, env=env).exit_code == 0
 
 
 def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:

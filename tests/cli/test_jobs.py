@@ -105,6 +105,23 @@ def test_published_schema_is_enforced_without_the_handlers_code(
     assert run("jobs", "submit", "greet", '{"n": 1}').exit_code == 0
 
 
+def test_argument_that_must_be_a_string_says_how_to_write_it(run: Run, factory: JobFactory) -> None:
+    text = '{"type": "string"}'
+    schema = f'{{"type": "object", "properties": {{"month": {text}, "note": {text}}}}}'
+    factory.publish("report", schema)
+    refused = run("jobs", "submit", "report", "--arg", "month=11", "--arg", "note=hello")
+    assert refused.exit_code == 2
+    assert (
+        """payload.month: must be of type "string": write --arg 'month="11"'\n""" in refused.stderr
+    )
+    assert run("jobs", "submit", "report", "--arg", 'month="11"').exit_code == 0
+    long = run("jobs", "submit", "report", "--arg", f"month=[{'1,' * 100}1]")
+    assert (long.exit_code, "write" in long.stderr) == (2, False)
+    # Not given with --arg.
+    other = run("jobs", "submit", "report", '{"month": 11}', "--arg", "note=hello")
+    assert (other.exit_code, "--arg" in other.stderr) == (2, False)
+
+
 def test_ls_filters_and_pages(run: Run, factory: JobFactory) -> None:
     done = factory.completed("a", tags=("red",))
     waiting = [factory.submit("b") for _ in range(3)]
@@ -369,9 +386,14 @@ def test_status_may_be_a_label(label: str, status: str) -> None:
 def test_wrong_status_is_refused_with_the_nearest(run: Run, factory: JobFactory) -> None:
     job_id = factory.submit()
     assert str(job_id) in run("jobs", "ls", "--status", "queued").stdout
-    for given, shown in (("quued", "did you mean queued?"), ("nope", "use pending, awaiting")):
+    for given, shown in (
+        ("quued", "did you mean queued?"),
+        ("nope", "use pending, awaiting"),
+        ("nope", "failed, cancelled, or another name of one of them: queued, analysing,"),
+    ):
         wrong = run("jobs", "ls", "--status", given)
-        assert (wrong.exit_code, shown in wrong.stderr) == (2, True), wrong.stderr
+        output = " ".join(wrong.stderr.split())
+        assert (wrong.exit_code, shown in output) == (2, True), wrong.stderr
 
 
 def test_ls_shows_run_time_tags_and_error(run: Run, factory: JobFactory) -> None:

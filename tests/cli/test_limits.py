@@ -22,7 +22,7 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, factory: JobFactory
     assert run("limits", "set", "cpu", "--max-concurrent", 2).stderr == "limit cpu: created\n"
     changed = run("limits", "set", "gpu", "--max-concurrent", "unbounded", "--rate", "90/1m")
     assert changed.stderr == (
-        "limit gpu: max_concurrent 1 → null, rate_count null → 90, rate_period_s null → 60.0\n"
+        "limit gpu: max_concurrent 1 → unbounded, rate_count null → 90, rate_period_s null → 60.0\n"
     )
     assert run("limits", "set", "gpu", "--rate", "90/1m").stderr == "limit gpu: unchanged\n"
     listed = {each["name"]: each for each in lines(run("limits", "ls", "--json"))}

@@ -26,7 +26,7 @@ def test_lanes_are_listed_created_set_drained_resumed_and_moved(
     assert lane["updated_by"] == "ann"
     assert run("lanes", "create", "video").exit_code == 4
     changed = run("lanes", "set", "video", "--max-slots", 3, "--lease-seconds", 60)
-    assert changed.stderr == "lane video: max_slots null → 3, lease_seconds 30 → 60\n"
+    assert changed.stderr == "lane video: max_slots unbounded → 3, lease_seconds 30 → 60\n"
     again = run("lanes", "set", "video", "--max-slots", 3)
     assert (again.exit_code, again.stderr) == (0, "lane video: unchanged\n")
     assert run("lanes", "drain", "video").exit_code == 0

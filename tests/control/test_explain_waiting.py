@@ -50,6 +50,21 @@ async def test_waiting_job_names_the_jobs_that_have_not_ended(
     assert explained.starts_in_s is None
 
 
+async def test_waiting_job_that_is_delayed_too_has_both_reasons(
+    db: Database, factory: JobFactory
+) -> None:
+    running = factory.running().job_id
+    row = factory.conn.execute(
+        "select job_id from laneway.submit('greet', after => %s, delay => interval '1 hour')",
+        [[running]],
+    ).fetchone()
+    assert row is not None
+    waits, delayed = await reasons(db, row[0])
+    assert (waits.code, delayed.code) == ("waits_for_jobs", "delayed")
+    assert delayed.message.startswith("it is due in 3")
+    assert "s, at " in delayed.message
+
+
 async def test_held_job_names_the_failed_one_and_its_cure(
     db: Database, factory: JobFactory
 ) -> None:

@@ -54,6 +54,11 @@ def odd(ctx: SyncContext, how: str) -> None:
     raise ODD[how]()
 
 
+@lw.handler("process_forgets", isolation="process", retry=SOON)
+async def forgets(ctx: Context) -> None:
+    ctx.sleep("a", 1)  # type: ignore[unused-coroutine]
+
+
 @lw.handler("suspect_async")
 async def suspect_async(ctx: Context) -> int:
     await ctx.progress(1, 2)

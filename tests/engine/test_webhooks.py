@@ -319,19 +319,41 @@ async def test_interim_responses_are_skipped_and_a_large_body_is_cut(
 # -- where requests may go ---------------------------------------------------------------------
 
 
-async def test_private_addresses_are_refused_without_a_retry(
+async def test_private_addresses_get_no_request_and_the_error_names_the_cure(
     harness: WorkerHarness, receiver: Receiver
 ) -> None:
-    await create(harness, f"https://localhost:{receiver.port}/")
-    await harness.lw.webhooks.set("ip", url=f"http://127.0.0.1:{receiver.port}/")
+    await create(harness, f"https://localhost:{receiver.port}/", max_retries=0)
+    await harness.lw.webhooks.set("ip", url=f"http://127.0.0.1:{receiver.port}/", max_retries=0)
     await harness.start_worker()
     await end_one(harness)
     jobs = await delivered(harness, 2)
-    assert [(job.status, job.attempt) for job in jobs] == [("failed", 1)] * 2
     messages = {str(job.error.message) for job in jobs if job.error is not None}
-    cure = "is not a public address: set LANEWAY_WEBHOOK_ALLOW to allow the host or its network"
+    cure = (
+        "is not a public address: set LANEWAY_WEBHOOK_ALLOW to allow the host or its network, for"
+        " every worker and server that sends, and restart them"
+    )
     assert messages == {f"webhook erp: localhost {cure}", f"webhook ip: 127.0.0.1 {cure}"}
     assert receiver.received == []
+
+
+async def test_refused_address_is_retried_and_another_worker_delivers(
+    make_harness: Callable[..., WorkerHarness], receiver: Receiver
+) -> None:
+    strict, local = make_harness(), make_harness(webhook_allow=("127.0.0.1",))
+    await create(strict, receiver.url)
+    refusing = await strict.start_worker()
+    await end_one(strict)
+    (job_id,) = (await wait_until(lambda: strict.rows(DELIVERIES)))[0]
+    await wait_until(lambda: strict.rows("select seq from laneway.delayed"))
+    job = await strict.lw.jobs.get(job_id)
+    assert (job.status, job.retries, job.max_retries) == ("approved", 1, 10)
+    assert receiver.received == []
+    await refusing.stop(1.0)
+    await local.start_worker()
+    await run_retries(local)
+    (job,) = await delivered(local)
+    assert (job.status, job.attempt) == ("completed", 2)
+    assert len(receiver.received) == 1
 
 
 async def test_name_is_resolved_once_and_the_checked_address_is_used(
@@ -400,7 +422,7 @@ async def test_silent_name_server_holds_up_no_threads_of_the_event_loop(
 async def test_http_to_a_public_address_is_refused(
     local: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await create(local, "http://93.184.216.34/")
+    await create(local, "http://93.184.216.34/", max_retries=0)
     await local.start_worker()
     await end_one(local)
     (job,) = await delivered(local)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
+from unittest.mock import AsyncMock, create_autospec
 
 import pytest
 
-from laneway import Context, SyncContext
+from laneway import Context, JobType, Laneway, SyncContext
 from laneway.errors import InvalidInput
 from laneway.testing import FakeContext
+from tests.engine import isolation_handlers
 from tests.support.worker_harness import SOON, WorkerHarness
 
 JOB = "mail.job(user=1)"
@@ -138,6 +141,111 @@ async def test_fake_context_refuses_the_same_calls(
 ) -> None:
     with pytest.raises(InvalidInput):
         await call(FakeContext(events={"x": 1}))
+
+
+# Calls that an async handler writes without `await`, and the form that the error names.
+NOT_AWAITED: dict[str, tuple[Callable[[Any], object], str]] = {
+    "sleep": (lambda ctx: ctx.sleep("a", 1), 'ctx.sleep("name", 60)'),
+    "wait_event": (lambda ctx: ctx.wait_event("x"), 'ctx.wait_event("event", key='),
+    "run_all": (lambda ctx: ctx.run_all("a", []), 'ctx.run_all("name", ['),
+    "step": (lambda ctx: ctx.step("a", dict), 'ctx.step("name", fn, *args)'),
+    "save": (lambda ctx: ctx.save(1), "ctx.save(state)"),
+    "retry": (lambda ctx: ctx.retry(dict), "ctx.retry(fn, *args)"),
+    "progress": (lambda ctx: ctx.progress(1), "ctx.progress(done"),
+}
+
+
+def calls_without_await(lw: Laneway) -> JobType[..., Any, Any]:
+    @lw.handler("forgets", retry=SOON)
+    async def forgets(ctx: Context, name: str) -> str:
+        kept = NOT_AWAITED[name][0](ctx)
+        return "done" if kept else ""
+
+    return forgets
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_call_without_await_fails_its_job_at_once(harness: WorkerHarness) -> None:
+    forgets = calls_without_await(harness.lw)
+    await harness.start_worker()
+    jobs = {name: await forgets.submit(name=name) for name in NOT_AWAITED}
+    for name, job in jobs.items():
+        found = await harness.ended(job)
+        assert found.error is not None, name
+        assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
+        assert found.error.message.startswith(
+            f"ctx.{name}: was called without await: write await {NOT_AWAITED[name][1]}"
+        )
+
+
+async def test_call_without_await_in_a_child_process_fails_its_job(harness: WorkerHarness) -> None:
+    harness.lw.handlers.add(isolation_handlers.lw.handlers["process_forgets"])
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("process_forgets"))
+    assert found.error is not None
+    assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
+    assert "write await ctx.sleep(" in found.error.message
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_call_without_await_is_refused_at_the_next_call(harness: WorkerHarness) -> None:
+    ran: list[int] = []
+
+    async def run() -> None:
+        ran.append(1)
+
+    @harness.lw.handler("forgets", retry=SOON)
+    async def forgets(ctx: Context) -> None:
+        ctx.sleep("a", 60)  # type: ignore[unused-coroutine]
+        await ctx.step("b", run)
+
+    await harness.start_worker()
+    found = await harness.ended(await forgets.submit())
+    assert found.error is not None
+    assert found.error.message.startswith("ctx.sleep: was called without await")
+    assert ran == []
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_fake_context_refuses_a_call_without_await(harness: WorkerHarness) -> None:
+    forgets = calls_without_await(harness.lw)
+    for name in NOT_AWAITED:
+        with pytest.raises(InvalidInput, match=f"ctx.{name}: was called without await"):
+            await forgets(FakeContext(events={"x": 1}), name=name)
+
+
+async def test_call_may_be_awaited_later_or_left_to_a_task(harness: WorkerHarness) -> None:
+    left = []
+
+    @harness.lw.handler("tasks", retry=SOON)
+    async def tasks(ctx: Context) -> list[object]:
+        later = ctx.step("a", int, 1)
+        task = asyncio.create_task(ctx.step("b", int, 2))
+        both = await asyncio.gather(later, task)
+        cancelled = asyncio.create_task(ctx.progress(1))
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ctx.step("c", asyncio.sleep, 60), 0.01)
+        ctx.progress(1).close()
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            third = group.create_task(ctx.step("d", int, 3))
+        # Not started when the handler returns.
+        left.append(asyncio.create_task(ctx.progress(1)))
+        return [*both, third.result()]
+
+    await harness.start_worker()
+    found = await harness.ended(await tasks.submit())
+    assert (found.error, found.result) == (None, [1, 2, 3])
+    await asyncio.wait(left)
+
+
+def test_async_calls_are_seen_as_coroutine_functions() -> None:
+    """Mocks of a context await the same calls."""
+    ctx = create_autospec(Context)
+    assert isinstance(ctx.sleep, AsyncMock)
+    assert inspect.signature(Context.sleep).parameters.keys() == {"self", "name", "seconds"}
 
 
 async def test_waits_of_a_handler_take_timedeltas(harness: WorkerHarness) -> None:

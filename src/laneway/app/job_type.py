@@ -41,6 +41,13 @@ _OTHER_CALLS: Final = {
 }
 
 
+async def _with_check(ctx: Context, work: Any) -> Any:
+    """Await a handler under test, and refuse calls of `ctx` without `await` as a worker does."""
+    result = await work
+    ctx.check_end()
+    return result
+
+
 class JobType(Generic[P, R, C]):
     """Replaces the function under `@lw.handler`: call it, or submit jobs of it.
 
@@ -81,7 +88,7 @@ class JobType(Generic[P, R, C]):
                 f"is a {type(ctx).__name__}, but {self.__name__} is {kind} def: use {fitting}",
             )
         result: C = self.handler.fn(ctx, *args, **kwargs)
-        return result
+        return cast("C", _with_check(ctx, result)) if is_for_async else result
 
     @needs_function("@{0.__name__}.analyze")
     def analyze(self, fn: A) -> A:

@@ -44,7 +44,7 @@ def send(
     """Send an event: jobs that wait for its name and key continue."""
     value = None
     if payload is not None:
-        value = inputs.payload(payload, None, [], connection.settings().payload_limits)
+        value = inputs.event_payload(payload, connection.settings().payload_limits)
     sent = connection.call(operations.send_event(name, key, value, workspace, retention))
     if json:
         show_json(sent)

@@ -118,7 +118,7 @@ def cancel(
 def retry(flow_id: FlowId, json: Json = False) -> None:
     """Queue the failed and cancelled jobs of a flow again."""
     done = _run(flow_id, lambda b, full: b.call(operations.retry_flow(full)))
-    _report(done, "queued again", json)
+    _report(done, "queued again" if done.changed else f"queued again: {_why_none(done)}", json)
 
 
 @app.command()
@@ -161,6 +161,17 @@ def _report(done: ChangedFlow, what: str, json: bool) -> None:
         show_json(done)
     else:
         note(f"flow {done.flow.id}: {done.changed} {jobs_word(done.changed)} {what}")
+
+
+def _why_none(done: ChangedFlow) -> str:
+    """The reason why the retry of a flow queued no job again."""
+    if not done.flow.counts.failed + done.flow.counts.cancelled:
+        return "nothing in it has failed or was cancelled"
+    return (
+        "its failed and cancelled jobs are left alone, because another job has a unique_key of"
+        " theirs, or because they are sub-jobs of a handler that goes on or has completed;"
+        " `laneway jobs retry ID` retries one alone, or says why not"
+    )
 
 
 async def _whole(backend: Backend, flow_id: UUID) -> FlowGraph:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -176,6 +178,49 @@ def payload(
     return {**value, **dict(_argument(each, limits) for each in arguments)}
 
 
+def event_payload(text: str, limits: PayloadLimits) -> object:
+    """Read the payload from JSON text or stdin (`-`); an error about a word names its JSON."""
+    from laneway.errors import InvalidInput
+
+    try:
+        return payload(text, None, [], limits)
+    except InvalidInput as error:
+        is_word = error.field == "payload" and text[:1] not in ("{", "[", '"')
+        if not (is_word and error.rule.startswith("is not JSON")) or len(text) > _SHOWN:
+            raise
+        raise InvalidInput(
+            error.field, f"{error.rule}; for a string write {_shell_json(text)}"
+        ) from None
+
+
+@contextmanager
+def explained_arguments(arguments: list[str]) -> Iterator[None]:
+    """Let an error about an `--arg` that must be a string name how to write it."""
+    from laneway.errors import InvalidInput
+
+    try:
+        yield
+    except InvalidInput as error:
+        values = {f"payload.{name}": value for name, _, value in map(_parts, arguments)}
+        value = values.get(error.field, "")
+        is_string = error.rule.startswith("must be of type") and '"string"' in error.rule
+        if not value or not is_string or len(value) > _SHOWN:
+            raise
+        name = f"{error.field.removeprefix('payload.')}="
+        raise InvalidInput(
+            error.field, f"{error.rule}: write --arg {_shell_json(value, name)}"
+        ) from None
+
+
+def _parts(argument: str) -> tuple[str, str, str]:
+    return argument.partition("=")
+
+
+def _shell_json(text: str, before: str = "") -> str:
+    """Text as JSON, quoted for a shell."""
+    return shlex.quote(before + json.dumps(text, ensure_ascii=False))
+
+
 def parse_json(text: str, source: str, limits: PayloadLimits) -> object:
     """Parse JSON; an error names line and column."""
     from laneway.domain.payload import decode
@@ -207,7 +252,7 @@ def _argument(text: str, limits: PayloadLimits) -> tuple[str, object]:
     from laneway.domain.payload import decode
     from laneway.errors import InvalidInput
 
-    name, equals, value = text.partition("=")
+    name, equals, value = _parts(text)
     if not equals or not name:
         raise InvalidInput("--arg", f"write name=value, not {text!r}")
     try:

@@ -140,22 +140,23 @@ def submit(
         from laneway.domain.flow import check_after_failure
 
         parents = [await job_ids.resolve(backend, each) for each in after or ()]
-        made = await backend.submit(
-            job_type,
-            value,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            unique_key=unique_key,
-            unique_for=unique_for,
-            unique_by=unique_by or None,
-            concurrency_key=concurrency_key,
-            workspace=workspace,
-            tags=tag or (),
-            max_retries=max_retries,
-            after=parents,
-            after_failure=None if after_failure is None else check_after_failure(after_failure),
-        )
+        with inputs.explained_arguments(arg or []):
+            made = await backend.submit(
+                job_type,
+                value,
+                priority=priority,
+                delay=delay,
+                run_at=run_at,
+                unique_key=unique_key,
+                unique_for=unique_for,
+                unique_by=unique_by or None,
+                concurrency_key=concurrency_key,
+                workspace=workspace,
+                tags=tag or (),
+                max_retries=max_retries,
+                after=parents,
+                after_failure=None if after_failure is None else check_after_failure(after_failure),
+            )
         if quiet:
             return made
         similar = await backend.find_unpublished(made)

@@ -36,6 +36,8 @@ STYLES = {
 _TYPES_OF = {"default": "every other type", "analysis": "analyses of all types"}
 _BAR = 12
 _LONGEST_VALUE = 80
+# Settings for which null is written as `unbounded`.
+_BOUNDS = ("max_slots", "max_concurrent")
 # Narrower terminals show the age of audit entries instead of the time.
 _WIDE_AUDIT = 140
 
@@ -290,12 +292,16 @@ def setup_change(change: SetupChange) -> str:
 
 
 def _settings(state: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {_short(value)}" for name, value in state.items() if name != "name")
+    return ", ".join(
+        f"{name} {_setting(name, value)}" for name, value in state.items() if name != "name"
+    )
 
 
 def _describe(differing: Mapping[str, tuple[object, object]]) -> str:
-    changed = (f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in differing.items())
-    return ", ".join(changed)
+    return ", ".join(
+        f"{name} {_setting(name, old)} → {_setting(name, new)}"
+        for name, (old, new) in differing.items()
+    )
 
 
 def audit_entries(items: Sequence[AuditEntry], *, width: int) -> Table:
@@ -326,6 +332,11 @@ def _effect(entry: AuditEntry) -> str:
         changed = differences(entry.before, entry.after)
         return visible(_describe(changed)) if changed else "-"
     return "-" if state is None else visible(_short(state))
+
+
+def _setting(name: str, value: object) -> str:
+    """A value as the option of this name takes it."""
+    return "unbounded" if value is None and name in _BOUNDS else _short(value)
 
 
 def _short(value: object) -> str:

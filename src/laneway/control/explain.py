@@ -75,7 +75,7 @@ async def _explain(
     if found is None:
         return Explanation.of(job, [])
     if job.status is Status.WAITING:
-        reasons = waiting_reasons(job, await db.run(parents.read(job_id)))
+        reasons = waiting_reasons(job, await db.run(parents.read(job_id))) + _time(job, found)
         return Explanation.of(job, reasons, None, _run_time(found))
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)

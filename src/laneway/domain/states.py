@@ -267,7 +267,7 @@ def parse_status(text: str) -> Status:
         return Status(word)
     except ValueError:
         similar = suggest(word, (*Status, *LABELS))
-        names = ", ".join(Status)
+        names = f"{', '.join(Status)}, or another name of one of them: {', '.join(LABELS)}"
         raise InvalidInput(
             "status", f"{text[:40]!r} is not a status{similar or f': use {names}'}"
         ) from None

@@ -75,8 +75,8 @@ class Facts(NamedTuple):
 
     - `ahead`: due jobs before it, None unless it is due; `can_run`: those that no limit delays;
       `passed`: further jobs that claims skip, because no live worker handles their type.
-    - `due_in_s`: None unless it is delayed. Lease fields: None unless it runs; `lapsed_s` is
-      negative while the lease lasts.
+    - `due_in_s`: None without a start time, and once a claim may take it or has taken it.
+      Lease fields: None unless it runs; `lapsed_s` is negative while the lease lasts.
     - `key_holder`: the job that holds or first gets its key; `key_ahead`: jobs that wait for the
       key before it.
     - `sent_back_to`: the state to which the next claim moves it, because its type now needs an

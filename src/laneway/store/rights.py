@@ -159,7 +159,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/explain_job": (
         "select on jobs", "select on control", "select on ready", "select on delayed",
         "select on lease", "select on job_types", "select on worker_lanes", "select on workers",
-        "select on slots_held", "select on key_waiters", "select on awaiting", "select on leader",
+        "select on slots_held", "select on key_waiters", "select on leader",
         _EARLIER_SLOTS,
         "execute on lane_of", "execute on queue_position", "execute on recent_pace",
     ),

@@ -27,7 +27,7 @@ from laneway.domain.wait import JobResult
 from laneway.engine.run.call_check import checked_call
 from laneway.engine.run.call_retry import CallRetryOptions
 from laneway.engine.run.checkpoint import TRACKED
-from laneway.engine.run.context import FINISH, GUARD, Context, SyncContext
+from laneway.engine.run.context import FINISH, GUARD, RETRY, Context, SyncContext
 from laneway.engine.run.handler_state import HandlerState
 from laneway.engine.run.wait_calls import RUN_ALL, SLEEP, WAIT_EVENT
 from laneway.errors import InvalidInput, Refused
@@ -269,6 +269,7 @@ class FakeContext(_Recorded, Context):
 
     is_for_async: ClassVar = True
 
+    @checked_call(RETRY)
     async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Call fn until it succeeds, without waiting between the tries."""
         retry_options, kwargs = CallRetryOptions.split(options)
@@ -327,6 +328,7 @@ class FakeSyncContext(_Recorded, SyncContext):
 
     is_for_async: ClassVar = False
 
+    @checked_call(RETRY)
     def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
         """Call fn until it succeeds, without waiting between the tries."""
         retry_options, kwargs = CallRetryOptions.split(options)

@@ -198,7 +198,7 @@ class Child:
                 result = call(ctx, **kwargs)
                 if forks.is_fork:
                     forks.end()
-            ctx.check_suspension()
+            ctx.check_end()
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)

@@ -1,11 +1,17 @@
-"""Calls of `ctx` that its signatures reject, as InvalidInput, which a handler does not retry."""
+"""Wrong calls of `ctx` as InvalidInput, which a handler does not retry.
+
+Its signatures reject a call, or an async one is dropped without `await`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from types import CoroutineType
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from laneway.errors import InvalidInput
 
@@ -13,20 +19,67 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class NotesDroppedCalls(Protocol):
+    """The context of a handler."""
+
+    def note_dropped(self, name: str, form: str) -> None: ...
+
+
+class AsyncCall(Coroutine[Any, Any, Any]):
+    """A call of an async method of `ctx`, which learns of it if it is dropped without `await`.
+
+    A coroutine itself does not tell at its end whether it was started.
+    """
+
+    __slots__ = ("_ctx", "_form", "_is_used", "_work")
+
+    def __init__(
+        self, ctx: NotesDroppedCalls, work: CoroutineType[Any, Any, Any], form: str
+    ) -> None:
+        self._ctx, self._work, self._form, self._is_used = ctx, work, form, False
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self._is_used = True
+        return self._work.__await__()
+
+    def send(self, value: Any) -> Any:
+        """As a task starts and continues it."""
+        self._is_used = True
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """As a task cancels it, also before its start."""
+        self._is_used = True
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """Drop it on purpose."""
+        self._is_used = True
+        self._work.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    def __del__(self) -> None:
+        if not self._is_used:
+            self._ctx.note_dropped(self._work.__name__, self._form)
+
+
 def checked_call(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a method of `ctx` refuse wrong arguments by name; the error ends with the right form."""
+    """Make a method of `ctx` refuse wrong calls by name; the error ends with the right form."""
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
         if inspect.iscoroutinefunction(fn):
 
             @wraps(fn)
-            async def call_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            def call_async(*args: P.args, **kwargs: P.kwargs) -> Any:
                 try:
-                    work = cast("Awaitable[Any]", fn(*args, **kwargs))
+                    work: Any = fn(*args, **kwargs)
                 except TypeError as error:
                     raise _refused(fn, error, form, args, kwargs) from None
-                return await work
+                return AsyncCall(cast("NotesDroppedCalls", args[0]), work, form)
 
+            _mark_async(call_async)
             return cast("Callable[P, R]", call_async)
 
         @wraps(fn)
@@ -42,6 +95,14 @@ def checked_call(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+def _mark_async(fn: Any) -> None:
+    """Let mocks of `ctx` see that the function is awaited."""
+    if sys.version_info >= (3, 12):
+        inspect.markcoroutinefunction(fn)
+    else:
+        fn._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
 
 
 def _refused(

@@ -29,6 +29,7 @@ T = TypeVar("T")
 CANCEL_S = 1.0
 # The right forms that errors of wrong calls name.
 STEP: Final = 'ctx.step("name", fn, *args)'
+RETRY: Final = "ctx.retry(fn, *args)"
 PROGRESS: Final = "ctx.progress(done, total, message)"
 SAVE: Final = "ctx.save(state)"
 GUARD: Final = "ctx.guard(conn)"
@@ -133,6 +134,7 @@ class Context(AsyncWaitCalls):
         self._check_open("step")
         return await self._steps.run(name, fn, args, kwargs, returns)
 
+    @checked_call(RETRY)
     async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Call fn until it succeeds, with backoff; see `CallRetryOptions.split` for `options`."""
         retry_options, kwargs = CallRetryOptions.split(options)
@@ -243,6 +245,7 @@ class SyncContext(SyncWaitCalls):
         self.check()
         return result
 
+    @checked_call(RETRY)
     def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
         """Call fn until it succeeds, with backoff; stop if the handler should stop."""
         retry_options, kwargs = CallRetryOptions.split(options)

@@ -258,7 +258,7 @@ class Executor:
             await asyncio.shield(self._requests.reporter.flush(run.claim))
 
     def _returned(self, run: Run, ctx: AnyContext, result: object) -> Verdict | None:
-        ctx.check_suspension()
+        ctx.check_end()
         check_awaited(result, run.handler.job_type)
         if run.stop_reason in ("timeout", "fenced"):
             return attempt_outcomes.of_stop(run)

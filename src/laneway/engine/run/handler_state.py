@@ -79,6 +79,7 @@ class HandlerState(JobFacts):
     """The job and the calls so far of one attempt, for both kinds of handlers."""
 
     __slots__ = (
+        "_dropped_call",
         "_log",
         "_names",
         "_opened_steps",
@@ -90,6 +91,8 @@ class HandlerState(JobFacts):
     def __init__(self, channel: HandlerChannel) -> None:
         super().__init__(channel)
         self._stored: Checkpoint | None = None
+        # The name and the right form of the first call without `await`.
+        self._dropped_call: tuple[str, str] | None = None
         self._log: Log | None = None
         # Of steps and waits in this attempt.
         self._names: set[str] = set()
@@ -141,6 +144,18 @@ class HandlerState(JobFacts):
         if self._opened_waits is not None and self._opened_waits.suspension is not None:
             raise self._opened_waits.suspension
 
+    def note_dropped(self, name: str, form: str) -> None:
+        """Remember a call that was never awaited: the next call, or the end, refuses it."""
+        if self._dropped_call is None:
+            self._dropped_call = name, form
+
+    def check_end(self) -> None:
+        """Refuse the return of a handler that swallowed its suspension, or dropped a call."""
+        self.check_suspension()
+        if self._dropped_call is not None:
+            name, form = self._dropped_call
+            raise InvalidInput(f"ctx.{name}", f"was called without await: write await {form}")
+
     @property
     def _transaction(self) -> HandlerTransaction:
         if self._opened_transaction is None:
@@ -157,7 +172,7 @@ class HandlerState(JobFacts):
         return self._stored
 
     def _check_open(self, verb: str) -> None:
-        self.check_suspension()
+        self.check_end()
         if self.has_finished:
             raise finished_error(verb)
 

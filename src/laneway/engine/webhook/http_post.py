@@ -30,15 +30,14 @@ MOST_INTERIM: Final = 10
 RESOLVERS: Final = 32
 # The longest Retry-After that counts.
 LONGEST_AFTER_S: Final = 86_400.0
-_CURE: Final = "set LANEWAY_WEBHOOK_ALLOW to allow the host or its network"
-
-
-class RefusedTarget(Exception):
-    """The request may not be sent there; another attempt would be refused too."""
+_CURE: Final = (
+    "set LANEWAY_WEBHOOK_ALLOW to allow the host or its network, for every worker and server that"
+    " sends, and restart them"
+)
 
 
 class RequestFailed(Exception):
-    """No response came, or none that is HTTP."""
+    """The request may not be sent there, or no response came, or none that is HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +108,11 @@ class Sender:
             raise RequestFailed(f"cannot resolve {host}: {_text(error)}") from error
         allowed = [each for each in found if self._targets.allows(host, each)]
         if not allowed:
-            raise RefusedTarget(f"{host} is not a public address: {_CURE}")
+            raise RequestFailed(f"{host} is not a public address: {_CURE}")
         if parts.scheme != "https":
             allowed = [each for each in allowed if self._targets.names(host, each)]
         if not allowed:
-            raise RefusedTarget(f"{host}: http is not encrypted: use https, or {_CURE}")
+            raise RequestFailed(f"{host}: http is not encrypted: use https, or {_CURE}")
         return allowed
 
 

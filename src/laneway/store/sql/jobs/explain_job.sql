@@ -4,7 +4,8 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        array(select h.id from laneway.lease l join laneway.jobs h on h.seq = l.seq
               where l.lane = k.lane and n.max_slots is not null
               order by l.claimed_at, l.seq limit %(holders)s::integer) as holders,
-       extract(epoch from coalesce(d.run_at, case when a.seq is not null then j.run_at end)
+       -- Also of a job that waits for an approval or for other jobs.
+       extract(epoch from coalesce(d.run_at, case when coalesce(w.seq, l.seq, q.seq) is null then j.run_at end)
                           - clock_timestamp())::double precision as due_in_s,
        s.ahead, s.can_run, s.limits::text,
        (select jsonb_object_agg(m.name, h.ids)::text
@@ -43,7 +44,6 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
   left join laneway.ready w on w.seq = j.seq
   left join laneway.delayed d on d.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
-  left join laneway.awaiting a on a.seq = j.seq
   left join laneway.key_waiters q on q.seq = j.seq
   left join laneway.approvals g on g.seq = j.seq
   left join laneway.job_types p on p.name = j.job_type
