@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -202,3 +203,9 @@ async def ask(app: FastAPI) -> AsyncIterator[Ask]:
             return answer
 
         yield ask
+
+
+@pytest.fixture
+def still_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the rate limits stands still, so no slow machine refills them."""
+    monkeypatch.setattr("laneway.control.throttle.time", SimpleNamespace(monotonic=lambda: 0.0))

@@ -103,6 +103,7 @@ async def test_link_that_does_not_work_says_what_to_do(
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
 
 
+@pytest.mark.usefixtures("still_limits")
 async def test_other_refusals_are_pages_for_browsers_too(
     browser: httpx2.AsyncClient, app: FastAPI
 ) -> None:

@@ -156,6 +156,8 @@ async def test_many_scrapers_cost_as_much_as_one(
         return await real(db)
 
     monkeypatch.setattr("laneway.api.routes.metrics.survey", survey)
+    # A busy machine may take longer than two seconds for them.
+    monkeypatch.setattr("laneway.api.routes.metrics.FRESH_S", 600.0)
     ops = people.new("ops", "operator")
     for _ in range(5):
         assert (await ask(ops, "GET", "/metrics")).status_code == 200

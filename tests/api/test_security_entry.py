@@ -285,6 +285,7 @@ async def test_logout_ends_the_session_at_every_replica(
     await other.state.close()
 
 
+@pytest.mark.usefixtures("still_limits")
 async def test_guessing_of_secrets_is_slowed_and_others_are_not(
     ask: Ask, app: FastAPI, people: People
 ) -> None:
@@ -308,6 +309,7 @@ async def test_guessing_of_secrets_is_slowed_and_others_are_not(
     assert (await ask(ann, "GET", "/me")).status_code == 200
 
 
+@pytest.mark.usefixtures("still_limits")
 async def test_valid_secret_is_never_refused_for_wrong_ones(
     ask: Ask, app: FastAPI, database: Database, people: People
 ) -> None:
@@ -328,6 +330,7 @@ async def test_valid_secret_is_never_refused_for_wrong_ones(
     assert (await ask(None, "GET", "/me", **cookie)).status_code == 200
 
 
+@pytest.mark.usefixtures("still_limits")
 async def test_addresses_fail_together_and_each_by_itself() -> None:
     async def wrong() -> None:
         raise Unauthenticated("wrong")
@@ -357,6 +360,7 @@ async def test_addresses_fail_together_and_each_by_itself() -> None:
     assert await is_open(off, "192.0.2.1")
 
 
+@pytest.mark.usefixtures("still_limits")
 async def test_after_many_wrong_secrets_few_are_looked_up_at_once() -> None:
     throttle = Throttle(Settings.load(failed_logins_per_minute=1))
     throttle.count_failure("192.0.2.1")

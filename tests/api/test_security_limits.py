@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -50,11 +49,8 @@ async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
     await database.close()
 
 
-async def test_throttled_token_gets_retry_after(
-    small: httpx2.AsyncClient, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The clock stands still during the requests.
-    monkeypatch.setattr("laneway.control.throttle.time", SimpleNamespace(monotonic=lambda: 0.0))
+@pytest.mark.usefixtures("still_limits")
+async def test_throttled_token_gets_retry_after(small: httpx2.AsyncClient, people: People) -> None:
     ann, bob = people.new("ann", "viewer"), people.new("bob", "viewer")
     answers = [await small.get("/me", headers=ann.headers) for _ in range(30)]
     refused = [answer for answer in answers if answer.status_code != 200]
