@@ -138,6 +138,19 @@ def test_connection_is_closed_without_a_free_file_descriptor(dsn: str) -> None:
             conn.execute("select 1")
 
 
+async def test_running_statement_is_kept_without_a_file_descriptor_for_its_probe(
+    opened: Callable[..., Database],
+) -> None:
+    db = opened(silence_timeout=1.0)
+    assert await db.run(ONE) == 1
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+    try:
+        assert await db.run(Text("select 1 from pg_sleep(2.5)", scalar)) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 async def test_no_probe_outlives_the_statement_that_it_is_for(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:

@@ -158,6 +158,9 @@ class SilenceWatch:
         except TimeoutError:
             return True
         except psycopg.Error as error:
+            if not _has_free_descriptor():
+                # The server was not asked: the statement may still run.
+                return self._loop.time() >= self._until
             # A server that refuses a connection is reachable; it may be full.
             return isinstance(error, psycopg.errors.ConnectionTimeout) or "FATAL" not in str(error)
         expiry = self._loop.call_at(deadline, hang_up, self._other)
@@ -197,6 +200,15 @@ class SilenceWatch:
 def _is_active(conn: AsyncConnection[Any]) -> bool:
     """Whether a statement waits for its result."""
     return conn.info.transaction_status == TransactionStatus.ACTIVE
+
+
+def _has_free_descriptor() -> bool:
+    """Whether this process may open another socket."""
+    try:
+        socket.socket().close()
+    except OSError:
+        return False
+    return True
 
 
 def _name_of(conn: AsyncConnection[Any]) -> str:
