@@ -453,6 +453,44 @@ def test_retry_repeats_no_sub_jobs_whose_ends_the_handler_has_met(db: StoreClien
     assert [db.places(seq) for seq in parts] == [["outcome"], ["outcome"]]
 
 
+def test_retry_repeats_sub_jobs_of_one_of_several_waits_at_once(db: StoreClient) -> None:
+    """Its handler gathers both waits, and has met the end of none."""
+    owner = db.running()
+    run_all(db, owner, entries(2, max_retries=0))
+    parts = subjects(db, owner)
+    db.run(handler_waits.begin(owner, EVENT))
+    db.settle(owner, "wait", result="parts")
+    db.cancel(owner.seq)
+    advance(db)
+    assert [db.places(seq) for seq in parts] == [["outcome"], ["outcome"]]
+    db.retry(owner.seq)
+    advance(db)
+    assert db.places(owner.seq) == ["waiting"]
+    assert [db.places(seq) for seq in parts] == [["ready"], ["ready"]]
+
+
+def test_retry_repeats_sub_jobs_that_were_cancelled_after_an_earlier_retry(db: StoreClient) -> None:
+    """Its handler had met other ends of them, and asked for a later wait, before that retry."""
+    owner = db.running()
+    run_all(db, owner, entries(2, max_retries=0))
+    parts = subjects(db, owner)
+    db.settle(owner, "wait", result="parts")
+    for _ in range(2):
+        db.settle(claim_part(db), "fail", error='{"type": "E", "message": "no"}')
+    (again,) = db.claimed(1)
+    db.run(handler_waits.begin(again, EVENT))
+    db.settle(again, "giveup", error='{"type": "SubJobsFailed", "message": "no"}')
+    db.retry(owner.seq)
+    assert db.places(owner.seq) == ["waiting"]
+    db.cancel(owner.seq)
+    advance(db)
+    assert [db.places(seq) for seq in parts] == [["outcome"], ["outcome"]]
+    db.retry(owner.seq)
+    advance(db)
+    assert db.places(owner.seq) == ["waiting"]
+    assert [db.places(seq) for seq in parts] == [["ready"], ["ready"]]
+
+
 def test_retry_names_the_wait_for_sub_jobs_that_outlived_their_owner(db: StoreClient) -> None:
     owner = db.running()
     run_all(db, owner, entries(1, max_retries=0))

@@ -32,7 +32,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "merge_tallies": ("select insert update delete on flow_tallies",),
     "remove_empty_flows": ("select update delete on flows", "select on links"),
     "remove_unused_flows": ("select on flows", "select on links", "execute on remove_empty_flows"),
-    "is_past_wait": ("select on handler_waits",),
+    "is_past_wait": ("select on handler_waits", "select on links", "select on outcome"),
     "reopen_sub_jobs": (
         "select on links", "select update on outcome", "execute on is_locked",
         "execute on lock_parents", "execute on retry",

@@ -184,12 +184,19 @@ begin
 end $$;
 
 -- Whether the handler of a job may have met the ends of the sub-jobs of that wait, because they had all ended, or because it
--- asked for a later wait: when it runs again, it must meet the same ends.
+-- asked for a later wait after their ends: when it runs again, it must meet the same ends. A handler may ask for several waits
+-- at the same time, so a later wait alone does not tell.
 create or replace function laneway.is_past_wait(p_seq bigint, p_wait text) returns boolean language sql stable as $$
-    select exists (select from laneway.handler_waits h
-                    where h.seq = p_seq and h.name = p_wait
-                      and (h.done_at is not null
-                           or exists (select from laneway.handler_waits x where x.seq = p_seq and x.position > h.position)))
+    select coalesce((
+        select h.done_at is not null
+            or (m.asked_at is not null and not exists (
+                select from laneway.links l
+                 where l.owner = p_seq and l.owner_wait = p_wait
+                   and (select o.finished_at < m.asked_at from laneway.outcome o where o.seq = l.seq) is not true))
+          from laneway.handler_waits h
+         cross join lateral (select max(x.asked_at) as asked_at from laneway.handler_waits x
+                              where x.seq = p_seq and x.position > h.position) m
+         where h.seq = p_seq and h.name = p_wait), false)
 $$;
 
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
