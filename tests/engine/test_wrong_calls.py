@@ -214,6 +214,17 @@ async def test_fake_context_refuses_a_call_without_await(harness: WorkerHarness)
             await forgets(FakeContext(events={"x": 1}), name=name)
 
 
+async def test_call_that_is_returned_is_named_as_a_coroutine(harness: WorkerHarness) -> None:
+    @harness.lw.handler("returns", max_retries=0)
+    async def returns(ctx: Context) -> Any:
+        return ctx.sleep("a", 1)
+
+    await harness.start_worker()
+    found = await harness.ended(await returns.submit())
+    assert found.error is not None
+    assert "returned a coroutine, not a result: is an await missing?" in found.error.message
+
+
 async def test_call_may_be_awaited_later_or_left_to_a_task(harness: WorkerHarness) -> None:
     left = []
 
@@ -239,6 +250,14 @@ async def test_call_may_be_awaited_later_or_left_to_a_task(harness: WorkerHarnes
     found = await harness.ended(await tasks.submit())
     assert (found.error, found.result) == (None, [1, 2, 3])
     await asyncio.wait(left)
+
+
+def test_async_calls_are_seen_as_coroutines() -> None:
+    """Task groups of other libraries start them."""
+    call = FakeContext().progress(1)
+    assert inspect.iscoroutine(call)
+    assert inspect.getcoroutinestate(call) == inspect.CORO_CREATED
+    call.close()
 
 
 def test_async_calls_are_seen_as_coroutine_functions() -> None:

@@ -46,6 +46,6 @@ def check_awaited(result: object, job_type: str) -> None:
         if end is not None:
             end()
     raise TypeError(
-        f"handler {job_type!r} returned a {type(result).__name__}, not a result: is an await"
+        f"handler {job_type!r} returned a {result.__class__.__name__}, not a result: is an await"
         " missing? A wrapper or middleware of an async function is an `async def` that awaits it"
     )

@@ -38,6 +38,9 @@ class AsyncCall(Coroutine[Any, Any, Any]):
     ) -> None:
         self._ctx, self._work, self._form, self._is_used = ctx, work, form, False
 
+    # Libraries such as older anyio start only what `inspect.iscoroutine` accepts.
+    __class__ = property(lambda self: CoroutineType)
+
     def __await__(self) -> Generator[Any, Any, Any]:
         self._is_used = True
         return self._work.__await__()
