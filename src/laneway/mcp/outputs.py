@@ -88,6 +88,21 @@ class StandingOut(BaseModel):
 FlowResult = output_model(Flow)
 
 
+class SubmittedJobOut(BaseModel):
+    """One job of a submitted flow."""
+
+    id: UUID
+    job_type: str
+    status: Status
+    duplicate: bool = Field(description="It existed already, by its unique_key")
+
+
+class SubmittedFlowOut(FlowResult):  # type: ignore[misc, valid-type]
+    """A submitted flow, with its jobs in the order given."""
+
+    jobs: list[SubmittedJobOut]
+
+
 class FlowPageOut(BaseModel):
     """One page of flows."""
 
