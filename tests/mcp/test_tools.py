@@ -16,6 +16,7 @@ from mcp import Client
 
 from laneway.api.models import jobs
 from laneway.domain.job import Progress
+from laneway.domain.wait import WaitsFor
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -297,6 +298,7 @@ def test_names_are_those_of_the_api() -> None:
         (outputs.JobDetailResult, jobs.JobDetailOut),
         (outputs.ListedJob, jobs.JobOut),
         (outputs.ProgressResult, output_model(Progress)),
+        (outputs.WaitsForResult, output_model(WaitsFor)),
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own
@@ -312,6 +314,9 @@ async def test_flow_is_listed_shown_and_cancelled(
         job = await call_tool(client, "submit_job", job_type="greet")
         child = await call_tool(client, "submit_job", job_type="greet", after=[job["id"]])
         assert child["status"] == "waiting"
+        (waits,) = (await call_tool(client, "list_jobs", status="waiting"))["items"]
+        assert (waits["waits_for"]["kind"], waits["waits_for"]["jobs"]) == ("jobs", [job["id"]])
+        assert waits["flow"] is None
         (listed,) = (await call_tool(client, "list_flows", status="running"))["items"]
         assert (listed["id"], listed["counts"]["jobs"]) == (flow_id, 1)
         graph = await call_tool(client, "get_flow", flow_id=flow_id)
