@@ -22,6 +22,8 @@ from laneway.domain.token import new_secret
 from laneway.errors import Refused
 from laneway.http import AsyncClient
 from laneway.http.models import Me
+from laneway.store import handler_waits
+from laneway.store.handler_waits import NewWait
 from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.conftest import Server
@@ -326,6 +328,57 @@ def webhooks(run: CommandRunner) -> Iterator[CommandResult]:
     yield run("webhooks", "delete", "erp")
 
 
+def flows(run: CommandRunner) -> Iterator[CommandResult]:
+    """Flows, jobs after others, a handler that sleeps and one that waits for an event."""
+    factory, flow = run.factory, UUID(int=7)
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly', p_tags => '{a}')", [flow])
+    page, join, nap, talk = (UUID(int=n) for n in range(8, 12))
+    added = "select laneway.submit(%s, id => %s, flow => %s, after => %s, created_by => 'ann')"
+    for name, job_id, after in (
+        ("page", page, None), ("join", join, [page]), ("nap", nap, None), ("talk", talk, None),
+    ):  # fmt: skip
+        factory.conn.execute(added, [name, job_id, flow, after])
+    for name, wait in (
+        ("nap", NewWait("night", "sleep", 3600.0)),
+        ("talk", NewWait("go", "event", None, "go", "k")),
+    ):
+        (claim,) = factory.claim(name)
+        assert factory.run(handler_waits.begin(claim, wait)).state == "open"
+        factory.settle(claim, "wait", result=wait.name)
+    yield run("flows", "ls")
+    yield run("flows", "ls", "--json", "--tag", "a", "--status", "running", "--limit", 1)
+    yield run("flows", "ls", "--name", "other")
+    yield run("flows", "ls", "--status", "asleep")
+    for options in ((), ("--json",), ("--mermaid",)):
+        yield run("flows", "show", flow, *options)
+    yield run("flows", "show", UUID(int=1))
+    for job_id in (join, nap, talk):
+        yield run("jobs", "show", job_id)
+        yield run("jobs", "show", job_id, "--json")
+        yield run("jobs", "explain", job_id)
+    yield run("jobs", "ls", "--flow", flow, "--status", "waiting")
+    yield run("jobs", "submit", "late", "--after", page, "--after-failure", "hold", "--json")
+    yield run("jobs", "submit", "late", "--after", UUID(int=1))
+    yield run("jobs", "submit", "late", "--after-failure", "hold")
+    yield run("jobs", "reprioritize", "--flow", flow, "--priority", 3, "--yes")
+    yield run("jobs", "run-now", join)
+    yield run("jobs", "run-now", talk)
+    yield run("jobs", "run-now", "--flow", flow, "--dry-run")
+    yield run("jobs", "run-now", "--flow", flow, "--yes")
+    yield run("events", "send", "go", '{"by": "ann"}', "--key", "k")
+    yield run("events", "send", "go", "--key", "k", "--retention", "10m", "--json")
+    yield run("events", "send", "go", "yes")
+    yield run("jobs", "show", talk)
+    yield run("flows", "cancel", flow, "--reason", "not today")
+    yield run("flows", "cancel", flow, "--json")
+    yield run("flows", "watch", flow)
+    yield run("flows", "retry", flow)
+    yield run("flows", "retry", flow)
+    yield run("flows", "cancel", UUID(int=1))
+    yield run("flows", "retry", UUID(int=1))
+    yield run("flows", "watch", UUID(int=1))
+
+
 def schedules(run: CommandRunner) -> Iterator[CommandResult]:
     """Schedules, their slots and their history."""
     yield run("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *", "--json")
@@ -397,7 +450,7 @@ def following(run: CommandRunner) -> Iterator[CommandResult]:
 
 
 STORIES: list[Story] = [
-    jobs, approvals, bulk, lanes, figures, limits, webhooks, schedules, access, following,
+    jobs, approvals, bulk, flows, lanes, figures, limits, webhooks, schedules, access, following,
 ]  # fmt: skip
 
 

@@ -215,6 +215,15 @@ async def waits(ctx: Context, tag: str = "") -> dict[str, object]:
         return {"parts": parts, "timed_out": False}
 
 
+async def gather(ctx: Context, key: str, tag: str = "") -> dict[str, object]:
+    with running(ctx):
+        before = [
+            one.result if one.is_completed else str(one.status) async for one in ctx.results()
+        ]
+        sent = await ctx.wait_event("gathered", key=key, timeout=60)
+        return {"before": before, "sent": sent}
+
+
 async def planned(ctx: Context, cost: float, tag: str = "") -> dict[str, float]:
     with running(ctx):
         return {"spent": cost}
@@ -230,7 +239,7 @@ async def plan(ctx: Context, cost: float) -> Analysis:
 PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep)
 
 for lane in LANES:
-    for handler in (*PLAIN, chatty, not_json, facts, typed, limited, patient, waits):
+    for handler in (*PLAIN, chatty, not_json, facts, typed, limited, patient, waits, gather):
         lw.handler(f"{lane}.{handler.__name__}", lane=lane, retry=SOON)(handler)
     lw.handler(f"{lane}.slow", lane=lane, retry=SOON, timeout=0.3)(slow)
     lw.handler(f"{lane}.planned", lane=lane, retry=SOON, approval=True)(planned).analyze(plan)

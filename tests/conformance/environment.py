@@ -25,7 +25,7 @@ SHARED = "shared"
 HANDLERS = (
     *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
     *("slow", "sleep", "not_json", "facts", "typed", "limited", "planned", "patient", "chatty"),
-    "waits",
+    *("waits", "gather"),
 )
 IN_FLIGHT = 50
 

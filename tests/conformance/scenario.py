@@ -26,6 +26,8 @@ class PlannedJob:
     handler: str
     payload: dict[str, Any] = field(default_factory=dict)
     options: JobOptions = field(default_factory=JobOptions)
+    # The numbers of the jobs that it comes after, which are submitted before it.
+    after: tuple[int, ...] = ()
     # "sql": through the SQL function laneway.submit, which does not check arguments.
     by: str = "client"
     count: int = 1
@@ -88,7 +90,13 @@ def load(path: Path = FILE) -> list[Scenario]:
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     given = dict(table)
     jobs = tuple(
-        PlannedJob(**{**job, "payload": expanded(job.get("payload", {}))})
+        PlannedJob(
+            **{
+                **job,
+                "payload": expanded(job.get("payload", {})),
+                "after": tuple(job.get("after", ())),
+            }
+        )
         for job in given.pop("jobs")
     )
     for name in ("acts", "order", "alone"):

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from laneway import Job
+from laneway.client import JobOptions
 from laneway.testing.proxy import Proxy
 from tests.conformance.environment import SHARED, Environment, ScenarioFailed, read_log, wait_until
 from tests.conformance.processes import Process, ServerProcess
@@ -95,6 +96,7 @@ class ScenarioRun:
             "lapse": self._lapse,
             "cancel": self._cancel,
             "approve": self._approve,
+            "send": self._send,
             "lane": self._change_lane,
         }
         await acts[verb](rest)
@@ -114,7 +116,10 @@ class ScenarioRun:
 
     async def _submit_one(self, job: PlannedJob) -> UUID:
         if job.by == "client":
-            handle = await self._env.lw.submit(self._type(job), self._payload(job), **job.options)
+            options: JobOptions = {**job.options}
+            if job.after:
+                options["after"] = [self._jobs[number][1] for number in job.after]
+            handle = await self._env.lw.submit(self._type(job), self._payload(job), **options)
             return handle.id
         row = self._env.conn.execute(
             "select job_id from laneway.submit(job_type => %s, payload => %s, wake => true)",
@@ -239,6 +244,11 @@ class ScenarioRun:
     async def _approve(self, _: str) -> None:
         for _planned, job_id in self._jobs:
             await self._env.lw.approve(job_id, by=BY)
+
+    async def _send(self, event: str) -> None:
+        name, key, payload = event.split(" ", 2)
+        # Gone before the next run of the suite in this database.
+        await self._env.lw.send_event(name, key=key, payload=json.loads(payload), retention=60)
 
     async def _change_lane(self, change: str) -> None:
         field, _, value = change.partition(" = ")

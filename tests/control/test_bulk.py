@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -17,8 +17,10 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, Refused
+from laneway.store import handler_waits
 from laneway.store import jobs as store
 from laneway.store.database import Database
+from laneway.store.handler_waits import NewWait
 from tests.support.job_factory import JobFactory
 
 EVERY = JobFilter()
@@ -56,6 +58,16 @@ def awaiting(
         [job_id, cost, unit],
     )
     return job_id
+
+
+def sleeping(factory: JobFactory, **fields: Any) -> UUID:
+    """A job whose handler sleeps."""
+    names = "".join(f", {name} => %({name})s" for name in fields)
+    factory.conn.execute(f"select laneway.submit('a'{names})", fields)
+    (claim,) = factory.claim("a")
+    assert factory.run(handler_waits.begin(claim, NewWait("nap", "sleep", 60.0))).state == "open"
+    factory.settle(claim, "wait", result="nap")
+    return claim.job_id
 
 
 # -- valid requests ---------------------------------------------------------------------------
@@ -237,6 +249,33 @@ async def test_bulk_run_now_counts_and_takes_only_delayed_jobs(
     assert (tally.done, tally.refused) == (2, {})
     assert heard == ["wake a"]
     assert set(later) < {claim.job_id for claim in factory.claim("a", 3)}
+
+
+async def test_bulk_run_now_wakes_jobs_whose_handlers_sleep(
+    db: Database, factory: JobFactory
+) -> None:
+    flow = uuid4()
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly')", [flow])
+    asleep, alone = (sleeping(factory, **fields) for fields in ({"flow": flow}, {}))
+    parent = factory.submit("a", delay=3600.0)
+    child = factory.conn.execute(
+        "select job_id from laneway.submit('a', after => %s, delay => '1 h')", [[parent]]
+    ).fetchone()
+    assert child is not None
+    for wanted, expected in (
+        (JobFilter(flow=flow), {asleep}),
+        (JobFilter(job_type="a", status=Status.WAITING), {asleep, alone}),
+        (JobFilter(job_type="a"), {asleep, alone, parent}),
+    ):
+        seen = await preview(db, order(BulkVerb.RUN_NOW, wanted))
+        assert (seen.matched, {job.id for job in seen.sample}) == (len(expected), expected)
+    own = JobFilter(job_type="a", within=Reach((Term(workspace="other"),)))
+    assert (await preview(db, order(BulkVerb.RUN_NOW, own))).matched == 0
+    tally = await run(db, order(BulkVerb.RUN_NOW, JobFilter(job_type="a")))
+    assert (tally.done, tally.refused) == (3, {})
+    assert statuses(factory) == {
+        asleep: "approved", alone: "approved", parent: "approved", child[0]: "waiting"
+    }  # fmt: skip
 
 
 async def test_bulk_approve_takes_only_jobs_with_known_low_cost(

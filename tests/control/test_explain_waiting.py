@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
 from typer.testing import CliRunner
 
 from laneway.cli.main import app
@@ -18,6 +19,11 @@ from laneway.domain.states import Status
 from laneway.domain.wait import WaitsFor
 from laneway.store.database import Database
 from tests.support.job_factory import JobFactory
+
+
+@pytest.fixture(autouse=True)
+def _published(factory: JobFactory) -> None:
+    factory.publish("greet")
 
 
 def after(factory: JobFactory, parents: Sequence[UUID], rule: str = "cancel") -> UUID:
@@ -48,6 +54,19 @@ async def test_waiting_job_names_the_jobs_that_have_not_ended(
     assert reason.message.endswith(" and 3 more")
     explained = await explain(db, child)
     assert explained.starts_in_s is None
+
+
+async def test_waiting_job_of_a_mistyped_type_says_so_before_its_turn(
+    db: Database, factory: JobFactory
+) -> None:
+    parent = factory.submit()
+    row = factory.conn.execute(
+        "select job_id from laneway.submit('great', after => %s)", [[parent]]
+    ).fetchone()
+    assert row is not None
+    waits, unpublished = await reasons(db, row[0])
+    assert (waits.code, unpublished.code) == ("waits_for_jobs", "type_unpublished")
+    assert unpublished.message.endswith("the job type great; did you mean greet?")
 
 
 async def test_waiting_job_that_is_delayed_too_has_both_reasons(

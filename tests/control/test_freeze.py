@@ -14,7 +14,9 @@ from laneway.control.freeze import freeze, frozen, thaw
 from laneway.domain.codec import to_json
 from laneway.domain.freeze import Thawed
 from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
+from laneway.store import handler_waits
 from laneway.store.database import Database
+from laneway.store.handler_waits import NewWait
 from tests.support.job_factory import JobFactory
 
 
@@ -59,6 +61,32 @@ async def test_enabled_lanes_are_drained_and_restored(db: Database, factory: Job
     assert await enabled(db) == before
     assert await frozen(db) == []
     assert len(factory.claim()) == 1
+
+
+async def test_frozen_flow_continues_after_the_thaw(db: Database, factory: JobFactory) -> None:
+    """Ends, events and sleeps release waiting jobs, and none starts while its lane is frozen."""
+    parent = factory.running("page")
+    waits = [factory.running("talk") for _ in range(2)]
+    for claim, wait in zip(
+        waits, [NewWait("nap", "sleep", 0.1), NewWait("go", "event", None, "go", "")], strict=True
+    ):
+        assert factory.run(handler_waits.begin(claim, wait)).state == "open"
+        factory.settle(claim, "wait", result=wait.name)
+    factory.conn.execute("select laneway.submit('page', after => %s)", [[parent.job_id]])
+    pace = Pace(lambda: factory.settle(parent))
+    # Waiting jobs are not waited for: they hold no slot.
+    quiet = await freeze(db, by="ann", clock=pace.clock, pause=pace.pause)
+    assert (quiet.is_quiet, len(pace.pauses)) == (True, 1)
+    factory.conn.execute("select laneway.send_event('go', payload => '1')")
+    await asyncio.sleep(0.1)
+    due = factory.conn.execute("select due from laneway.peek(array['page', 'talk'])").fetchone()
+    assert due == (["page", "talk"],)
+    states = "select array_agg(distinct status) from laneway.jobs_view where job_type = 'talk'"
+    assert factory.conn.execute(states).fetchone() == (["approved"],)
+    assert factory.claim("page", 9) + factory.claim("talk", 9) == []
+    await thaw(db, by="ann")
+    assert len(factory.claim("page", 9)) == 1
+    assert {claim.job_id for claim in factory.claim("talk", 9)} == {one.job_id for one in waits}
 
 
 async def test_it_waits_until_the_last_job_has_ended(db: Database, factory: JobFactory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,48 @@ async def test_jobs_run_behind_an_undeclared_pooler(
                 await worker.stop()
     assert [m for m in caplog.messages if m.startswith(FOUND)] != []
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
+async def test_flows_and_waits_work_behind_an_undeclared_pooler(
+    make_harness: Callable[..., WorkerHarness], dsn: str, settings: dict[str, str]
+) -> None:
+    harness = make_harness()
+    harness.lane("default", lease_seconds=2, poll_interval_ms=100)
+    runs: Counter[str] = Counter()
+    with pgbouncer(dsn, default_pool_size=2, **settings) as pooled:
+        async with Laneway(pooled, **QUICK) as lw:
+
+            @lw.handler("page")
+            async def page(ctx: Context, n: int) -> int:
+                runs[f"page {n}"] += 1
+                return n
+
+            @lw.handler("book")
+            async def book(ctx: Context, n: int) -> int:
+                parts = await ctx.run_all("pages", [page.job(n=n + i) for i in (1, 2)])
+                await ctx.sleep("nap", 0.2)
+                sent: int = await ctx.wait_event("reviewed", key=str(n), timeout=60)
+                return sum(parts) + sent
+
+            @lw.handler("join")
+            async def join(ctx: Context) -> int:
+                runs["join"] += 1
+                return sum([part.result async for part in ctx.results()])
+
+            workers = [await harness.start_worker(lw) for _ in range(3)]
+            async with lw.flow("library") as flow:
+                books = [flow.add(book, n=10 * n) for n in range(10)]
+                last = flow.add(join, after=books)
+            for n in range(10):
+                await lw.send_event("reviewed", key=str(10 * n), payload=1)
+            assert await last.wait(60) == sum(20 * n + 3 + 1 for n in range(10))
+            ended = await flow.wait(60)
+            assert (ended.counts.jobs, ended.counts.completed) == (31, 31)
+            for worker in workers:
+                await worker.stop()
+    assert set(runs.values()) == {1}
+    assert len(runs) == 21
 
 
 async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(

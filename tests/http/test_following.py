@@ -11,6 +11,7 @@ from laneway.errors import (
     Forbidden,
     JobFailed,
     NotFound,
+    ServerError,
     ServerUnreachable,
 )
 from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
@@ -134,6 +135,43 @@ def test_wait_returns_result_or_raises_final_state(runner: ClientRunner) -> None
     cancelled = ScriptedServer(stream(event(1, "cancelled")))
     with pytest.raises(JobFailed, match="was cancelled"):
         runner.call(cancelled, lambda c: c.wait(JOB))
+
+
+def flow_event(number: int, status: str, **counts: int) -> bytes:
+    name = "flow.state" if status == "running" else f"flow.{status}"
+    flow = {"id": str(JOB), "name": "nightly", "workspace": "default", "tags": [], "status": status}
+    more = {"created_at": "2026-11-19T00:00:00Z", "created_by": None, "finished_at": None}
+    return sse_event(str(number), name, flow | more | {"counts": {"jobs": 3} | counts})
+
+
+def test_watch_of_a_flow_resumes_until_the_flow_ends(runner: ClientRunner) -> None:
+    script = ScriptedServer(
+        stream(flow_event(1, "running"), event(2, "completed", "job.completed")),
+        # The server begins with the state of the flow.
+        stream(flow_event(3, "running", completed=1), flow_event(4, "completed", completed=3)),
+    )
+    found: list[Event] = runner.call(script, lambda c: c.watch_flow(JOB))
+    assert [each.id for each in found] == ["1", "2", "3", "4"]
+    assert found[1].flow is None
+    assert found[-1].flow is not None
+    assert found[-1].flow.counts.completed == 3
+    assert {request.url.path for request in script.requests} == {f"/api/flows/{JOB}/stream"}
+
+
+def test_wait_for_a_flow_returns_it_or_raises_its_state(runner: ClientRunner) -> None:
+    done = ScriptedServer(
+        stream(flow_event(1, "running"), event(2, "failed", "job.failed")),
+        stream(flow_event(3, "completed", completed=3)),
+    )
+    assert runner.call(done, lambda c: c.wait_flow(JOB, timeout=60)).counts.completed == 3
+    failed = ScriptedServer(stream(flow_event(1, "failed", completed=2, failed=1)))
+    with pytest.raises(JobFailed, match=f"flow nightly {JOB} failed: 2 of 3 jobs completed"):
+        runner.call(failed, lambda c: c.wait_flow(JOB))
+    cancelled = ScriptedServer(stream(flow_event(1, "cancelled", cancelled=3)))
+    with pytest.raises(JobFailed, match="was cancelled"):
+        runner.call(cancelled, lambda c: c.wait_flow(JOB))
+    with pytest.raises(ServerError, match=r"the stream of flow .* ended before the flow did"):
+        runner.call(ScriptedServer(answer(204)), lambda c: c.wait_flow(JOB))
 
 
 def test_wait_ends_in_time_though_the_job_does_not() -> None:

@@ -55,6 +55,21 @@ def test_wait_ends_with_the_job(dsn: str, factory: JobFactory, token: str) -> No
             client.wait("00000000-0000-0000-0000-000000000001")
 
 
+def test_wait_ends_with_the_flow(dsn: str, factory: JobFactory, token: str) -> None:
+    with served(dsn) as url, Client(url, token) as client:
+        made = client.submit_flow("nightly", [{"job_type": "page"}]).flow.id
+        with pytest.raises(TimeoutError, match=f"flow {made} did not end within 0 s"):
+            client.wait_flow(made, timeout=0)
+        events = client.watch_flow(made)
+        assert next(events).name == "flow.state"
+        (claim,) = factory.claim("page")
+        factory.settle(claim)
+        *_, last = events
+        assert (last.name, last.flow) == ("flow.completed", client.wait_flow(made, timeout=30))
+        with pytest.raises(NotFound):
+            client.wait_flow("00000000-0000-0000-0000-000000000001")
+
+
 def test_events_of_topics_come_as_they_happen(dsn: str, factory: JobFactory, token: str) -> None:
     with served(dsn) as url, Client(url, token) as client:
         events = client.events(["jobs", "lanes"])

@@ -16,6 +16,7 @@ from mcp import Client
 
 from laneway.api.models import jobs
 from laneway.domain.job import Progress
+from laneway.domain.wait import WaitsFor
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -70,7 +71,7 @@ async def test_by_default_there_are_only_tools_that_read(app: FastAPI, people: P
         destructive = {name for name, one in writing.items() if one.destructive_hint}
         assert destructive == {"reject_job", "cancel_job", "cancel_flow", "tune_lane"}
         again = {name for name, one in writing.items() if not one.idempotent_hint}
-        assert again == {"submit_job", "send_event"}
+        assert again == {"submit_job", "submit_flow", "retry_flow", "send_event"}
 
 
 async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: People) -> None:
@@ -78,7 +79,7 @@ async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: 
         "viewer": READING,
         "approver": READING - {"list_lanes", "find_lane"} | {"approve_job", "reject_job"},
         "submitter": READING - {"list_lanes", "find_lane"}
-        | {"submit_job", "cancel_job", "cancel_flow", "run_job_now"},
+        | {"submit_job", "submit_flow", "cancel_job", "cancel_flow", "retry_flow", "run_job_now"},
         "remote_worker": set(),
     }
     for role, names in expected.items():
@@ -234,7 +235,9 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
         "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
         "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),
         "cancel_job": ({"job_id": job_id}, "job.cancelled"),
+        "submit_flow": ({"name": "weekly", "jobs": [{"job_type": "greet"}]}, "flow.submitted"),
         "cancel_flow": ({"flow_id": flow_id}, "flow.cancelled"),
+        "retry_flow": ({"flow_id": flow_id}, "flow.retried"),
     }
     assert calls.keys() == TOOLS.keys() - {"approve_job", "reject_job"}
     async with asked_by(app, people.new("ann", "platform_admin")) as client:
@@ -266,6 +269,17 @@ async def test_refusals_name_field_and_rule(
                 "invalid_input: priority: ",
             ),
             ("submit_job", {"job_type": " x"}, "invalid_input: job_type: "),
+            ("submit_flow", {"name": "x", "jobs": []}, "invalid_input: jobs"),
+            (
+                "submit_flow",
+                {"name": "x", "jobs": [{"job_type": "a", "delayed": 1}]},
+                "invalid_input: jobs.0.delayed: ",
+            ),
+            (
+                "submit_flow",
+                {"name": "x", "jobs": [{"name": "a", "job_type": "a", "after": ["a"]}]},
+                "invalid_input: ",
+            ),
             ("submit_job", {"job_type": "x", "payload": {"a": "\0"}}, "invalid_input: payload"),
             ("tune_lane", {"name": "Nope"}, "invalid_input: name: "),
             ("tune_lane", {"name": "nope", "enabled": True}, "not_found: "),
@@ -284,6 +298,7 @@ def test_names_are_those_of_the_api() -> None:
         (outputs.JobDetailResult, jobs.JobDetailOut),
         (outputs.ListedJob, jobs.JobOut),
         (outputs.ProgressResult, output_model(Progress)),
+        (outputs.WaitsForResult, output_model(WaitsFor)),
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own
@@ -299,9 +314,35 @@ async def test_flow_is_listed_shown_and_cancelled(
         job = await call_tool(client, "submit_job", job_type="greet")
         child = await call_tool(client, "submit_job", job_type="greet", after=[job["id"]])
         assert child["status"] == "waiting"
+        (waits,) = (await call_tool(client, "list_jobs", status="waiting"))["items"]
+        assert (waits["waits_for"]["kind"], waits["waits_for"]["jobs"]) == ("jobs", [job["id"]])
+        assert waits["flow"] is None
         (listed,) = (await call_tool(client, "list_flows", status="running"))["items"]
         assert (listed["id"], listed["counts"]["jobs"]) == (flow_id, 1)
         graph = await call_tool(client, "get_flow", flow_id=flow_id)
         assert [each["status"] for each in graph["jobs"]] == ["approved"]
         done = await call_tool(client, "cancel_flow", flow_id=flow_id, reason="not today")
         assert (done["changed"], done["status"]) == (1, "cancelled")
+
+
+async def test_flow_is_submitted_and_retried(app: FastAPI, people: People) -> None:
+    nightly = [
+        {"name": "join", "job_type": "join", "after": ["page"], "after_failure": "run"},
+        {"name": "page", "job_type": "page", "payload": {"n": 1}, "priority": 3},
+    ]
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        made = await call_tool(client, "submit_flow", name="nightly", jobs=nightly, tags=["t"])
+        assert [one["status"] for one in made["jobs"]] == ["waiting", "approved"]
+        await call_tool(client, "submit_job", job_type="page")
+        found = await call_tool(client, "list_jobs", flow=made["id"])
+        assert {one["id"] for one in found["items"]} == {one["id"] for one in made["jobs"]}
+        page = await call_tool(client, "get_job", job_id=made["jobs"][1]["id"])
+        assert (page["payload"], page["priority"]) == ({"n": 1}, 3)
+        for tag, names in (("t", ["nightly"]), ("other", [])):
+            listed = (await call_tool(client, "list_flows", tag=tag))["items"]
+            assert [one["name"] for one in listed] == names
+        await call_tool(client, "cancel_flow", flow_id=made["id"])
+        again = await call_tool(client, "retry_flow", flow_id=made["id"])
+        assert (again["changed"], again["status"]) == (2, "running")
+        graph = await call_tool(client, "get_flow", flow_id=made["id"])
+        assert [one["status"] for one in graph["jobs"]] == ["approved", "waiting"]

@@ -135,3 +135,26 @@ def test_watch_yields_all_events_across_server_restart(
                 assert other.call("next") is None
     assert [each["name"] for each in events] == ["job.state", "job.claimed", "job.completed"]
     assert events[-1]["job"]["result"] == {"ok": True}
+
+
+def test_flow_is_listed_followed_and_waited_for(client: Driver, factory: JobFactory) -> None:
+    jobs = [
+        {"name": "join", "job_type": "join", "after": ["page"]},
+        {"name": "page", "job_type": "page"},
+    ]
+    flow = client.call("submitFlow", {"name": "nightly", "tags": ["a&b"], "jobs": jobs})
+    assert [one["id"] for one in client.call("listFlows", {"tag": "a&b"})] == [flow["id"]]
+    assert client.call("listFlows", {"status": "failed", "name": "nightly"}) == []
+    late = refusal(client, "waitFlow", flow["id"], {"timeoutMs": 0})
+    assert late["name"] == "TimeoutError"
+    client.start("watchFlow", flow["id"])
+    for name in ("page", "join"):
+        (claim,) = factory.claim(name)
+        factory.settle(claim)
+    events = client.result()
+    assert events[-1]["name"] == "flow.completed"
+    assert client.call("waitFlow", flow["id"])["counts"]["completed"] == 2
+    failed = client.call("submitFlow", {"name": "broken", "jobs": [{"job_type": "page"}]})
+    client.call("cancelFlow", failed["id"])
+    assert refusal(client, "waitFlow", failed["id"])["name"] == "FlowFailed"
+    assert refusal(client, "waitFlow", str(uuid4()))["code"] == "not_found"

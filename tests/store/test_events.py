@@ -10,7 +10,8 @@ import pytest
 
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.event import Cursor, Event, Snapshot
-from laneway.store import approvals, caller_transaction, events, jobs, leases
+from laneway.store import approvals, caller_transaction, events, handler_waits, jobs, leases
+from laneway.store.handler_waits import NewWait
 from laneway.store.leases import Report
 from laneway.store.retention import LeaderTerm, prune_events
 from tests.support.job_factory import JobFactory
@@ -87,6 +88,28 @@ def test_each_verb_of_a_life_logs_one_change(db: StoreClient) -> None:
         "job.claimed", "job.cancel_requested", "job.cancelled", "job.retried",
         "job.claimed", "job.completed",
     ]  # fmt: skip
+
+
+def test_wait_of_a_handler_and_its_end_are_logged(db: StoreClient) -> None:
+    watch(db, 0)
+    claim = db.running()
+    assert db.run(handler_waits.begin(claim, NewWait("nap", "sleep", 3600.0))).state == "open"
+    db.settle(claim, "wait", result="nap")
+    state = db.one("select state from laneway.events order by id desc limit 1")
+    assert (state["status"], state["waits_for"]["name"]) == ("waiting", "nap")
+    db.run(jobs.run_now(claim.job_id))
+    (claim,) = db.claimed(1)
+    # A wait that ends before its attempt does.
+    assert db.run(handler_waits.begin(claim, NewWait("second", "sleep", 0.0))).state == "done"
+    db.settle(claim, "wait", result="second")
+    child = db.one("select job_id from laneway.submit('t', after => %s)", [claim.job_id])
+    (claim,) = db.claimed(1)
+    db.settle(claim, "finish")
+    assert logged(db, claim.seq) == [
+        "job.submitted", "job.claimed", "job.waited", "job.released",
+        "job.claimed", "job.waited", "job.claimed", "job.completed",
+    ]  # fmt: skip
+    assert logged(db, db.seq_of(child)) == ["job.submitted", "job.released"]
 
 
 def test_refused_write_logs_nothing(db: StoreClient) -> None:

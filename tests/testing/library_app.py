@@ -103,6 +103,19 @@ async def wait_for_child(ctx: Context) -> object:
     return await job.wait(timeout=60)
 
 
+@lw.handler("collect")
+async def collect(ctx: Context) -> list[object]:
+    return [part.result async for part in ctx.results()]
+
+
+@lw.handler("order")
+async def order(ctx: Context, titles: list[str]) -> dict[str, object]:
+    copies = await ctx.run_all("shelves", [shelve.job(title=title) for title in titles])
+    await ctx.sleep("transport", 3600)
+    receipt = await ctx.wait_event("paid", key="7", timeout=86400)
+    return {"copies": copies, "by": receipt}
+
+
 @lw.handler("hold_on_first_attempt")
 async def hold_on_first_attempt(ctx: Context) -> int:
     if ctx.attempt == 1:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 
 import pytest
 
 from laneway import Laneway
-from laneway.errors import InvalidInput, LanewayError
+from laneway.errors import InvalidInput, LanewayError, WaitTimeout
 from laneway.testing import (
     AttemptFailed,
     StillRunning,
@@ -23,6 +24,7 @@ from tests.testing.library_app import (
     again,
     bind_book,
     calls,
+    collect,
     shelve,
 )
 
@@ -59,6 +61,41 @@ def test_end_hook_of_a_job_runs_with_it(laneway_app: Laneway) -> None:
     assert calls == [("miss", "Emma", "LookupError")]
     (hook,) = submitted("on_end.miss")
     assert str(job.id) in str(hook.payload)
+
+
+def test_flow_runs_in_its_order(laneway_app: Laneway) -> None:
+    with laneway_app.sync.flow("library") as flow:
+        shelves = [flow.add(shelve, title="Emma", copies=n) for n in (1, 2)]
+        last = flow.add(collect, after=shelves)
+    assert [one.job_type for one in run_due().completed] == ["shelve", "shelve", "collect"]
+    assert last.get().result == [1, 2]
+    assert flow.get().status == "completed"
+
+
+@pytest.mark.usefixtures("between_schedules")
+def test_waits_of_a_handler_end_with_the_clock_and_with_events(laneway_app: Laneway) -> None:
+    job = laneway_app.sync.submit("order", {"titles": ["Emma", "Persuasion"]})
+    ran = [(one.job_type, one.outcome) for one in run_due().attempts]
+    assert Counter(ran) == {("order", "waiting"): 2, ("shelve", "completed"): 2}
+    asleep = job.get().waits_for
+    assert asleep is not None
+    assert (asleep.kind, asleep.name) == ("sleep", "transport")
+    assert len(run_due()) == 0
+    clock.advance_to_next()
+    assert [one.outcome for one in run_due().attempts] == ["waiting"]
+    laneway_app.sync.send_event("paid", key="7", payload="ann")
+    (done,) = run_due().completed
+    assert (done.attempt, done.result) == (4, {"copies": [1, 1], "by": "ann"})
+
+
+@pytest.mark.usefixtures("between_schedules")
+def test_event_that_does_not_come_times_out_by_the_clock(laneway_app: Laneway) -> None:
+    laneway_app.sync.submit("order", {"titles": []}, max_retries=0)
+    for hours in (1, 24):
+        run_due()
+        clock.advance(hours=hours)
+    with pytest.raises(WaitTimeout, match="'paid' with key '7' did not come within 86400 s"):
+        run_due()
 
 
 async def test_sync_form_is_refused_inside_an_event_loop(laneway_app: Laneway) -> None:

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { eachOf } from "./pool";
 import { addTo, type BulkProgress, percentOf, summary } from "./progress";
-import { fits, takes, VERBS, verbOf } from "./verbs";
+import { type ChosenJob, fits, takes, VERBS, verbOf } from "./verbs";
 
 it("works on every item once, a few at a time", async () => {
   let [now, most] = [0, 0];
@@ -45,10 +45,17 @@ it("offers a verb only where it can act", () => {
   const ids = (
     status: "failed" | "running" | "approved" | "waiting",
     run_at: string | null = null,
-  ) => VERBS.filter((verb) => takes(verb, { ...job, status, run_at })).map(({ id }) => id);
+    kind?: "sleep" | "event",
+  ) => {
+    const waits_for = kind === undefined ? null : ({ kind } as ChosenJob["waits_for"]);
+    const it = { ...job, status, run_at, waits_for };
+    return VERBS.filter((verb) => takes(verb, it)).map(({ id }) => id);
+  };
   expect(ids("failed")).toEqual(["retry", "delete"]);
   expect(ids("running")).toEqual(["cancel"]);
   expect(ids("waiting")).toEqual(["reprioritize", "cancel"]);
+  expect(ids("waiting", "9999-01-01T00:00:00Z", "event")).not.toContain("run_now");
+  expect(ids("waiting", null, "sleep")).toContain("run_now");
   expect(ids("approved", "2020-01-01T00:00:00Z")).toEqual(["reprioritize", "cancel"]);
   expect(ids("approved", "9999-01-01T00:00:00Z")).toContain("run_now");
   expect(fits(verbOf("run_now"), {})).toBe(true);

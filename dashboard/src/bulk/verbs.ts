@@ -4,7 +4,7 @@ import type { JobFilter, JobStatus } from "../filter";
 
 export type Job = components["schemas"]["JobOut"];
 export type VerbId = components["schemas"]["BulkVerb"];
-export type ChosenJob = OwnedJob & Pick<Job, "id" | "status" | "run_at">;
+export type ChosenJob = OwnedJob & Pick<Job, "id" | "status" | "run_at" | "waits_for">;
 
 /** An action on many jobs. */
 export type Verb = {
@@ -69,13 +69,16 @@ export const VERBS: readonly Verb[] = [
     permission: "jobs:cancel",
     icon: "bolt",
     isDangerous: false,
-    takes: ["pending", "approved"],
+    takes: ["pending", "approved", "waiting"],
     effect:
       "Jobs that are made due no longer wait for their time. They start when their lane has a free slot.",
     needs: null,
     only: {
-      test: ({ run_at }) => run_at !== null && Date.parse(run_at) > Date.now(),
-      otherwise: "that are due already",
+      test: ({ status, run_at, waits_for }) =>
+        status === "waiting"
+          ? waits_for?.kind === "sleep"
+          : run_at !== null && Date.parse(run_at) > Date.now(),
+      otherwise: "that wait for no time",
     },
   },
   {

@@ -17,7 +17,7 @@ const require = createRequire(import.meta.url);
 const OPERATIONS = [
     ...["submit_job", "submit_jobs", "get_job", "list_jobs", "explain_job", "stream_job"],
     ...["cancel_job", "approve_job", "reject_job", "retry_job", "run_job_now"],
-    ...["submit_flow", "get_flow", "cancel_flow", "retry_flow", "send_event"],
+    ...["submit_flow", "list_flows", "get_flow", "stream_flow", "cancel_flow", "retry_flow", "send_event"],
 ];
 
 writeProtocol();

@@ -57,6 +57,22 @@ describe("a request", () => {
     await assert.rejects(client.sendEvent({ name: "e", payload: Number.NaN }), InvalidInput);
   });
 
+  it("lists flows page by page", async (t) => {
+    const api = await fakeApi(
+      t,
+      json({ items: [{ id: ID, name: "one" }], next_cursor: "c" }),
+      json({ items: [{ id: ID, name: "two" }], next_cursor: null }),
+    );
+    const names: string[] = [];
+    for await (const flow of api.client().listFlows({ status: "running", tag: "a&b" })) names.push(flow.name);
+    assert.deepEqual(names, ["one", "two"]);
+    await api.client().listFlows().page({ limit: 5 });
+    assert.deepEqual(
+      api.received.map((one) => one.url),
+      ["/flows?status=running&tag=a%26b&limit=200", "/flows?status=running&tag=a%26b&limit=200&cursor=c", "/flows?limit=5"],
+    );
+  });
+
   it("keeps the path of the API", async (t) => {
     const api = await fakeApi(t, json(job));
     await new Client({ server: `${api.url}/jobs-api/`, token: TOKEN }).explain(ID);

@@ -2,12 +2,20 @@
  * Calls the client for tests/sdk: one JSON line per call on stdin, one per result on stdout.
  *
  *     {"call": "submit", "args": [{"job_type": "greet"}]}   →   {"value": {…}} or {"error": {…}}
- *     {"call": "list", …} returns all jobs; "page" one page; "watch" opens a stream, "next" reads it
+ *     {"call": "list", …} returns all jobs; "page" one page; "watch" opens a stream, "next" reads it;
+ *     "listFlows" returns all flows, "watchFlow" all events of one
  */
 
 import { createInterface } from "node:readline";
 
-import { ApiError, Client, type JobEvent, type JobFilter, type PagePosition } from "../src/client/index.js";
+import {
+  ApiError,
+  Client,
+  type FlowFilter,
+  type JobEvent,
+  type JobFilter,
+  type PagePosition,
+} from "../src/client/index.js";
 
 const client = new Client();
 let events: AsyncGenerator<JobEvent, void, undefined> | undefined;
@@ -21,6 +29,16 @@ const calls: Record<string, Call> = {
     return found;
   },
   page: (filter: JobFilter, position: PagePosition) => client.list(filter).page(position),
+  listFlows: async (filter: FlowFilter) => {
+    const found = [];
+    for await (const flow of client.listFlows(filter)) found.push(flow);
+    return found;
+  },
+  watchFlow: async (id: string) => {
+    const found = [];
+    for await (const event of client.watchFlow(id)) found.push(event);
+    return found;
+  },
   watch: (id: string, options: object) => {
     events = client.watch(id, options);
     return null;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { JobFailed, type Job, type JobEvent } from "../src/client/index.js";
+import { FlowFailed, JobFailed, type Job, type JobEvent } from "../src/client/index.js";
 import { SseParser } from "../src/client/sse.js";
 import { ID, cut, event, fakeApi, problem, stream } from "./fake_api.js";
 
@@ -85,6 +85,46 @@ describe("wait", () => {
     const api = await fakeApi(t, stream([event("1", "job.state", "running")], { isOpen: true }));
     const expected = { name: "TimeoutError", message: `job ${ID} did not end within 0 ms` };
     await assert.rejects(api.client().wait(ID, { timeoutMs: 0 }), expected);
+  });
+});
+
+describe("a flow", () => {
+  const counts = { jobs: 3, completed: 2, failed: 1, cancelled: 0 };
+  const flow = (id: string, name: string, status: string) => event(id, name, status, { name: "nightly", counts });
+
+  it("is followed across lost connections until all its jobs have ended", async (t) => {
+    const api = await fakeApi(
+      t,
+      stream([flow("1", "flow.state", "running"), event("2", "job.failed", "failed"), 'id: 3\nevent: jobs.changed\ndata: {"change": null}\n\n']),
+      cut,
+      stream([flow("4", "flow.failed", "failed"), event("5", "job.state", "failed")]),
+    );
+    const found: string[] = [];
+    for await (const { id, name, flow, job } of api.client().watchFlow(ID)) {
+      found.push(`${id} ${name} ${flow?.status} ${job?.status}`);
+    }
+    assert.deepEqual(found, [
+      "1 flow.state running undefined",
+      "2 job.failed undefined failed",
+      "3 jobs.changed undefined undefined",
+      "4 flow.failed failed undefined",
+    ]);
+    assert.deepEqual([...new Set(api.received.map((one) => one.url))], [`/flows/${ID}/stream`]);
+  });
+
+  it("is waited for", async (t) => {
+    const ends = (status: string) =>
+      fakeApi(t, stream([flow("1", "flow.state", "running")]), stream([flow("2", `flow.${status}`, status)]));
+    assert.equal((await (await ends("completed")).client().waitFlow(ID)).counts.jobs, 3);
+    for (const [status, how] of [["failed", "failed"], ["cancelled", "was cancelled"]] as const) {
+      const thrown: unknown = await (await ends(status)).client().waitFlow(ID).catch((one: unknown) => one);
+      assert.ok(thrown instanceof FlowFailed);
+      assert.equal(thrown.message, `flow nightly ${ID} ${how}: 2 of 3 jobs completed, 1 failed`);
+      assert.equal(thrown.flow.status, status);
+    }
+    const api = await fakeApi(t, stream([flow("1", "flow.state", "running")], { isOpen: true }));
+    const expected = { name: "TimeoutError", message: `flow ${ID} did not end within 0 ms` };
+    await assert.rejects(api.client().waitFlow(ID, { timeoutMs: 0 }), expected);
   });
 });
 

@@ -29,6 +29,7 @@ interface Payload {
   gate: string;
   count: number;
   cost: number;
+  key: string;
 }
 
 type Ctx = Context<Payload>;
@@ -177,6 +178,13 @@ const handlers: Record<string, Handler<Payload>> = {
       return { parts, timed_out: true };
     }
     return { parts, timed_out: false };
+  },
+
+  gather: async (ctx, { key }) => {
+    const before: unknown[] = [];
+    for await (const one of ctx.results()) before.push(one.status === "completed" ? one.result : one.status);
+    const sent = await ctx.waitEvent("gathered", { key, timeoutMs: 60_000 });
+    return { before, sent };
   },
 
   planned: (_, { cost }) => ({ spent: cost }),

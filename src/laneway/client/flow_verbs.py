@@ -15,12 +15,11 @@ from laneway.client.job_end import PollResult, poll
 from laneway.client.spec import read_tags
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
-from laneway.domain.flow import ChangedFlow, Flow, FlowStatus, check_flow_name
+from laneway.domain.flow import ChangedFlow, Flow, check_completed, check_flow_name
 from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_priority, check_tags
 from laneway.domain.payload import JsonText, encode
 from laneway.domain.sent_event import RETENTION_S, EventDelivery, check_event
 from laneway.domain.text import check_name, check_text
-from laneway.errors import JobFailed
 from laneway.observability import tracing
 from laneway.store import flow_changes, local_notify, sent_events
 from laneway.store.batcher import Batcher
@@ -105,11 +104,7 @@ class FlowVerbs:
             return PollResult(found, f"running: {found.counts}", found.is_over)
 
         cure = f"`laneway flows show {wanted}` shows its jobs"
-        flow = await poll(look, f"flow {wanted}", timeout, cure)
-        if flow.status is not FlowStatus.COMPLETED:
-            verb = "was cancelled" if flow.status is FlowStatus.CANCELLED else "failed"
-            raise JobFailed(f"flow {flow.name} {wanted} {verb}: {flow.counts}")
-        return flow
+        return check_completed(await poll(look, f"flow {wanted}", timeout, cure))
 
     async def cancel_flow(
         self, flow_id: UUID | str, reason: str | None = None, by: str | None = None

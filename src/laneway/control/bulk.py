@@ -252,6 +252,8 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
 
     async def run_now(job_id: UUID, notices: _Notices) -> str | None:
         found = await db.run(store.run_now(job_id))
+        if found.due is None and found.found_in == Status.WAITING:
+            return "waits for no time"
         if found.due is not None and found.job_type is not None:
             notices.job_types.add(found.job_type)
         return _refusal(request.verb, found.found_in)

@@ -76,6 +76,8 @@ async def _explain(
         return Explanation.of(job, [])
     if job.status is Status.WAITING:
         reasons = waiting_reasons(job, await db.run(parents.read(job_id))) + _time(job, found)
+        if not found.is_published:
+            reasons += await with_nearest_type(db, _published(found), found.job_type, seen_types)
         return Explanation.of(job, reasons, None, _run_time(found))
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)

@@ -40,7 +40,7 @@ STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {
     BulkVerb.REPRIORITIZE: _WAITING,
     BulkVerb.APPROVE: (Status.AWAITING_APPROVAL,),
     BulkVerb.REJECT: (Status.AWAITING_APPROVAL,),
-    BulkVerb.RUN_NOW: (Status.PENDING, Status.APPROVED),
+    BulkVerb.RUN_NOW: (Status.WAITING, Status.PENDING, Status.APPROVED),
 }
 # Cancelled jobs are retried only if the filter names that status.
 _UNLESS_NAMED: Final = {BulkVerb.RETRY: (Status.FAILED,)}
@@ -77,7 +77,10 @@ class BulkRequest:
 
     @property
     def parts(self) -> list[JobFilter]:
-        """The filter, once for every status that the verb takes; `run_now` takes delayed jobs."""
+        """The filter, once for every status that the verb takes.
+
+        `run_now` takes jobs that wait for a time: delayed ones, and those whose handler sleeps.
+        """
         wanted = self.wanted
         if self.verb is BulkVerb.RUN_NOW:
             wanted = replace(wanted, delayed=True)

@@ -69,8 +69,8 @@ class JobFilter:
     end, as `since` and `newer_than` that of the submit; a job that has not ended never matches.
 
     `within` are the jobs that the caller may see; `private` those whose private error messages `q`
-    may search (None: all). `delayed` takes only jobs that wait for a later `run_at`. A filter with
-    only these three is empty.
+    may search (None: all). `delayed` takes only jobs that wait for a later `run_at`, or with the
+    status `waiting` those whose handler sleeps. A filter with only these three is empty.
     """
 
     status: Status | None = None

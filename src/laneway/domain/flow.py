@@ -15,7 +15,7 @@ from annotated_types import MaxLen, MinLen
 from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.states import Status
 from laneway.domain.text import check_name, check_text, is_printable
-from laneway.errors import InvalidInput
+from laneway.errors import InvalidInput, JobFailed
 
 FLOW_NAME_BYTES: Final = 128
 # The most jobs and edges of one flow, and the most jobs that one job outside of a flow comes after.
@@ -107,6 +107,14 @@ class Flow:
     @property
     def is_over(self) -> bool:
         return self.status is not FlowStatus.RUNNING
+
+
+def check_completed(flow: Flow) -> Flow:
+    """A flow that has ended; JobFailed unless all its jobs completed."""
+    if flow.status is not FlowStatus.COMPLETED:
+        verb = "was cancelled" if flow.status is FlowStatus.CANCELLED else "failed"
+        raise JobFailed(f"flow {flow.name} {flow.id} {verb}: {flow.counts}")
+    return flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from laneway.domain.flow import Flow
 from laneway.domain.job import DEFAULT_WORKSPACE
 from laneway.http import decode
-from laneway.http.call import Call, CallResponse, encoded, in_path, listed, once
+from laneway.http.call import Call, CallResponse, encoded, listed, once
 from laneway.http.jobs import checked_id
 from laneway.http.models import Submitted, SubmittedFlow
-from laneway.http.procedure import EventSource
+from laneway.http.procedure import EventSource, Procedure, of_flow
+from laneway.http.procedure import wait_flow as wait
 
 
 def submit_flow(
@@ -43,5 +45,12 @@ def _submitted(response: CallResponse) -> SubmittedFlow:
 
 def watch_flow(flow_id: UUID | str) -> EventSource:
     """The flow now and after changes, and the changes of its jobs, until all have ended."""
-    path = f"/flows/{in_path(checked_id(flow_id))}/stream"
-    return EventSource(path, until="flow")
+    return of_flow(checked_id(flow_id))
+
+
+def wait_flow(flow_id: UUID | str, timeout: float | timedelta | None = None) -> Procedure[Flow]:
+    """The flow once all its jobs have ended.
+
+    JobFailed unless all completed, TimeoutError after `timeout`.
+    """
+    return wait(checked_id(flow_id), timeout)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from laneway.domain.duration import check_wait
+from laneway.domain.flow import Flow, check_completed
 from laneway.domain.job import Job
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import Status
 from laneway.errors import (
     JobFailed,
     LanewayError,
@@ -207,6 +208,10 @@ def of_job(job_id: UUID, last_id: str | None = None) -> EventSource:
     return EventSource(f"/jobs/{in_path(job_id)}/stream", (), last_id, "job")
 
 
+def of_flow(flow_id: UUID) -> EventSource:
+    return EventSource(f"/flows/{in_path(flow_id)}/stream", until="flow")
+
+
 def follow(
     stream: EventSource,
     deadline: float | None = None,
@@ -285,9 +290,23 @@ def _event(message: SseMessage) -> Event:
 
 def wait(job_id: UUID, timeout: float | timedelta | None = None) -> Procedure[object]:
     """Wait for the job's result; raise JobFailed, or TimeoutError after `timeout`."""
+    last = yield from _last_event(of_job(job_id), f"job {job_id}", timeout)
+    return _outcome(cast("Job", last.job))
+
+
+def wait_flow(flow_id: UUID, timeout: float | timedelta | None = None) -> Procedure[Flow]:
+    """Wait for the flow's end; raise JobFailed, or TimeoutError after `timeout`."""
+    last = yield from _last_event(of_flow(flow_id), f"flow {flow_id}", timeout)
+    return check_completed(cast("Flow", last.flow))
+
+
+def _last_event(
+    stream: EventSource, subject: str, timeout: float | timedelta | None
+) -> Procedure[Event]:
+    """The event with which a stream ends; TimeoutError after `timeout`."""
     timeout_s = None if timeout is None else check_wait(timeout, "timeout")
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    steps = follow(of_job(job_id), deadline)
+    steps = follow(stream, deadline)
     reply: Any = None
     try:
         while True:
@@ -296,14 +315,13 @@ def wait(job_id: UUID, timeout: float | timedelta | None = None) -> Procedure[ob
                 reply = yield step
                 continue
             reply = None
-            job = step.event.job
-            if job is not None and job.status in TERMINAL:
+            if stream.ends_with(step.event):
                 yield Close()
-                return _outcome(job)
+                return step.event
     except StopIteration:
-        raise ServerError(f"the stream of job {job_id} ended before the job did") from None
+        raise ServerError(f"the stream of {subject} ended before the {stream.until} did") from None
     except TimeoutError:
-        raise TimeoutError(f"job {job_id} did not end within {timeout_s:g} s") from None
+        raise TimeoutError(f"{subject} did not end within {timeout_s:g} s") from None
 
 
 def _outcome(job: Job) -> object:

@@ -150,6 +150,7 @@ class Verbs:
     cancel_flow = ClientMethod(call_of(declared_flows.cancel_flow))
     retry_flow = ClientMethod(call_of(declared_flows.retry_flow))
     watch_flow = StreamVerb(flows.watch_flow)
+    wait_flow = ProcedureVerb(flows.wait_flow)
     send_event = ClientMethod(call_of(declared_flows.send_event))
 
     list_lanes = ListVerb(listing_of(lanes.list_lanes))

@@ -12,6 +12,7 @@ from laneway.domain.flow import Flow
 from laneway.domain.job import Progress
 from laneway.domain.review import Review
 from laneway.domain.states import Status
+from laneway.domain.wait import WaitsFor
 from laneway.operations.models import output_model
 
 
@@ -24,6 +25,10 @@ class FailureResult(BaseModel):
 
 class ProgressResult(output_model(Progress)):  # type: ignore[misc]
     """The progress of an attempt, in units of its handler."""
+
+
+class WaitsForResult(output_model(WaitsFor)):  # type: ignore[misc]
+    """The reason why a job is in `waiting`."""
 
 
 class ListedJob(BaseModel):
@@ -50,6 +55,10 @@ class ListedJob(BaseModel):
     error: FailureResult | None
     cancel_reason: str | None
     cancelled_by: str | None = Field(description="The actor that cancelled or rejected it")
+    flow: UUID | None = Field(default=None, description="The flow that it belongs to")
+    waits_for: WaitsForResult | None = Field(
+        default=None, description="null unless its status is `waiting`"
+    )
     duplicate: bool = Field(default=False, description="It existed already, by its unique_key")
 
 
@@ -86,6 +95,21 @@ class StandingOut(BaseModel):
 
 
 FlowResult = output_model(Flow)
+
+
+class SubmittedJobOut(BaseModel):
+    """One job of a submitted flow."""
+
+    id: UUID
+    job_type: str
+    status: Status
+    duplicate: bool = Field(description="It existed already, by its unique_key")
+
+
+class SubmittedFlowOut(FlowResult):  # type: ignore[misc, valid-type]
+    """A submitted flow, with its jobs in the order given."""
+
+    jobs: list[SubmittedJobOut]
 
 
 class FlowPageOut(BaseModel):

@@ -15,6 +15,7 @@ from laneway.domain.job_id import only_match, parse_id
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.http import AsyncClient
+from laneway.mcp.inputs import FlowJobInput
 from laneway.mcp.outputs import (
     ExplanationResult,
     FlowPageOut,
@@ -23,6 +24,7 @@ from laneway.mcp.outputs import (
     JobPageOut,
     ListedJob,
     StandingOut,
+    SubmittedFlowOut,
 )
 from laneway.operations import flows, lanes
 from laneway.operations.operation import Operation
@@ -68,11 +70,13 @@ TOOLS: Final[dict[str, Tool]] = {
     "list_lanes": declared(lanes.list_lanes),
     "find_lane": declared(lanes.find_lane),
     "submit_job": Tool("jobs:submit", writes=True, idempotent=False),
+    "submit_flow": Tool("jobs:submit", writes=True, idempotent=False),
     "approve_job": Tool("jobs:approve", writes=True),
     "reject_job": Tool("jobs:approve", writes=True, destructive=True),
     "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
     "run_job_now": Tool("jobs:cancel", writes=True),
     "cancel_flow": declared(flows.cancel_flow, destructive=True)._replace(idempotent=True),
+    "retry_flow": declared(flows.retry_flow),
     "send_event": declared(flows.send_event),
     "reprioritize_job": Tool("workers:manage", writes=True),
     "tune_lane": declared(lanes.tune_lane, destructive=True, without=("job_types",)),
@@ -93,6 +97,7 @@ class Tools:
         tag: Annotated[str, Field(max_length=128)] = "",
         worker: Annotated[str, Field(max_length=256, description="Name or id")] = "",
         workspace: Annotated[str, Field(max_length=128)] = "",
+        flow: Annotated[str, Field(max_length=36, description="The id of their flow")] = "",
         since: Annotated[datetime | None, Field(description="Submitted then or later")] = None,
         q: Annotated[
             str, Field(max_length=1000, description="Text in id, job type, payload or error")
@@ -115,6 +120,8 @@ class Tools:
             filters["error_type"] = error_type
         if workspace:
             filters["workspace"] = workspace
+        if flow:
+            filters["flow"] = flow
         if status is not None:
             filters["status"] = status
         if since is not None:
@@ -146,13 +153,18 @@ class Tools:
         self,
         status: FlowStatus | None = None,
         name: Annotated[str, Field(max_length=128)] = "",
+        tag: Annotated[str, Field(max_length=128)] = "",
+        workspace: Annotated[str, Field(max_length=128)] = "",
         limit: Annotated[int, Field(ge=1, le=200)] = 20,
         cursor: Annotated[
             str, Field(max_length=512, description="The next_cursor of the page before")
         ] = "",
     ) -> FlowPageOut:
         """Lists flows, which are jobs submitted together, newest first, with their counts."""
-        found = self._client().list_flows(FlowFilter(status=status, name=name or None))
+        wanted = FlowFilter(
+            status=status, name=name or None, tag=tag or None, workspace=workspace or None
+        )
+        found = self._client().list_flows(wanted)
         page = await found.page(limit=limit, cursor=cursor or None)
         items = [FlowResult.model_validate(to_json(flow)) for flow in page.items]
         return FlowPageOut(items=items, next_cursor=page.next_cursor)
@@ -203,6 +215,22 @@ class Tools:
             **options,
         )
         return _shown(ListedJob, made)
+
+    async def submit_flow(
+        self,
+        name: Annotated[str, Field(min_length=1, max_length=128)],
+        jobs: Annotated[list[FlowJobInput], Field(min_length=1)],
+        workspace: Annotated[str, Field(max_length=128)] = "",
+        tags: list[str] | None = None,
+    ) -> SubmittedFlowOut:
+        """Submits jobs with edges between them, all or none; each waits for its `after`."""
+        options: dict[str, Any] = {"workspace": workspace} if workspace else {}
+        made = await self._client().submit_flow(
+            name, [job.given() for job in jobs], tags=tags or (), **options
+        )
+        shown = to_json(made.flow) | {"jobs": [to_json(job) for job in made.jobs]}
+        submitted: SubmittedFlowOut = SubmittedFlowOut.model_validate(shown)
+        return submitted
 
     async def approve_job(
         self,

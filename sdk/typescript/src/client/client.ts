@@ -6,6 +6,7 @@ import type {
   ChangedFlow,
   EventDelivery,
   Explanation,
+  Flow,
   FlowCancelRequest,
   FlowGraph,
   FlowRequest,
@@ -21,7 +22,9 @@ import type { Operations } from "../_generated/api.js";
 import { checkJson } from "../json.js";
 import { type Names, checkOptions } from "../options.js";
 import { Deadline } from "./deadline.js";
-import { JobFailed, ServerUnreachable } from "./errors.js";
+import { FlowFailed, JobFailed, ServerUnreachable } from "./errors.js";
+import { type FlowEvent, flowEvents } from "./flow_events.js";
+import { type FlowFilter, FlowList } from "./flow_list.js";
 import {
   type ChangeOptions,
   type ClientOptions,
@@ -123,6 +126,12 @@ export class Client {
     return this.#connection.call("submit_flow", { ...options, body: flow });
   }
 
+  /** Lists flows, newest first: `for await` fetches page after page, `page` fetches one. */
+  listFlows(filter: FlowFilter = {}, options: RequestOptions = {}): FlowList {
+    checkOptions(options, KNOWN, "options of listFlows");
+    return new FlowList(this.#connection, filter, options);
+  }
+
   /** Returns a flow with one page of its jobs, their states and edges. */
   async getFlow(id: string, position: FlowPosition = {}, options: RequestOptions = {}): Promise<FlowGraph> {
     checkOptions(options, KNOWN, "options of getFlow");
@@ -145,6 +154,24 @@ export class Client {
     return this.#connection.call("retry_flow", { ...options, id });
   }
 
+  /** Yields the flow and the changes of its jobs until all have ended; resumes lost connections. */
+  watchFlow(id: string, options: RequestOptions = {}): AsyncGenerator<FlowEvent, void, undefined> {
+    checkOptions(options, KNOWN, "options of watchFlow");
+    return flowEvents(this.#connection, id, options);
+  }
+
+  /** Waits until all jobs of the flow have ended; throws FlowFailed unless all completed. */
+  async waitFlow(id: string, options: WaitOptions = {}): Promise<Flow> {
+    checkOptions(options, KNOWN_WAIT, "options of waitFlow");
+    return this.#wait(`flow ${id}`, options, async (signal) => {
+      for await (const { flow } of this.watchFlow(id, { signal })) {
+        if (flow?.status === "completed") return flow;
+        if (flow !== undefined && flow.status !== "running") throw new FlowFailed(flow);
+      }
+      throw new ServerUnreachable(`the stream of flow ${id} ended before the flow did`);
+    });
+  }
+
   /** Sends an event: jobs that wait for its name and key continue, also those that begin to wait later. */
   async sendEvent(event: NewEvent, options: ChangeOptions = {}): Promise<EventDelivery> {
     checkOptions(options, KNOWN_CHANGE, "options of sendEvent");
@@ -161,21 +188,31 @@ export class Client {
   /** Waits for the job's end and returns its result; throws JobFailed if it failed or was cancelled. */
   async wait<Result = unknown>(id: string, options: WaitOptions = {}): Promise<Result> {
     checkOptions(options, KNOWN_WAIT, "options of wait");
-    const { timeoutMs = Infinity, signal } = options;
-    const deadline = new Deadline(signal);
-    deadline.start(Math.max(timeoutMs, ONE_LOOK_MS));
-    try {
-      for await (const { job } of this.watch(id, { signal: deadline.signal })) {
+    return this.#wait(`job ${id}`, options, async (signal) => {
+      for await (const { job } of this.watch(id, { signal })) {
         if (job.status === "completed") return job.result as Result;
         if (hasEnded(job)) throw new JobFailed(job);
       }
+      throw new ServerUnreachable(`the stream of job ${id} ended before the job did`);
+    });
+  }
+
+  async #wait<Result>(
+    subject: string,
+    { timeoutMs = Infinity, signal }: WaitOptions,
+    end: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const deadline = new Deadline(signal);
+    deadline.start(Math.max(timeoutMs, ONE_LOOK_MS));
+    try {
+      return await end(deadline.signal);
     } catch (error) {
-      if (!deadline.isOver || signal?.aborted || error instanceof JobFailed) throw error;
-      throw new DOMException(`job ${id} did not end within ${timeoutMs} ms`, "TimeoutError");
+      const isFinal = error instanceof JobFailed || error instanceof FlowFailed;
+      if (!deadline.isOver || signal?.aborted || isFinal) throw error;
+      throw new DOMException(`${subject} did not end within ${timeoutMs} ms`, "TimeoutError");
     } finally {
       deadline.end();
     }
-    throw new ServerUnreachable(`the stream of job ${id} ended before the job did`);
   }
 }
 

@@ -4,9 +4,10 @@
  *     ApiError            the server refused the request; `code` is stable
  *     ServerUnreachable   no server answered, or the answer was lost
  *     JobFailed           the awaited job failed or was cancelled
+ *     FlowFailed          the awaited flow failed or was cancelled
  */
 
-import type { FieldError, Job, Problem } from "../_generated/api.js";
+import type { FieldError, Flow, Job, Problem } from "../_generated/api.js";
 
 const PASSING = new Set([429, 502, 503, 504]);
 const LONGEST_RETRY_AFTER_MS = 60_000;
@@ -64,6 +65,21 @@ export class JobFailed extends Error {
 
   constructor(readonly job: Job) {
     super(`job ${job.id} ${howItEnded(job)}`);
+  }
+}
+
+/** A job of the flow failed or was cancelled; `flow` has the numbers of its jobs. */
+export class FlowFailed extends Error {
+  override name = "FlowFailed";
+  readonly code = "job_failed";
+
+  constructor(readonly flow: Flow) {
+    const { completed, failed, cancelled, jobs } = flow.counts;
+    const counts = [`${completed} of ${jobs} job${jobs === 1 ? "" : "s"} completed`];
+    if (failed > 0) counts.push(`${failed} failed`);
+    if (cancelled > 0) counts.push(`${cancelled} cancelled`);
+    const how = flow.status === "cancelled" ? "was cancelled" : "failed";
+    super(`flow ${flow.name} ${flow.id} ${how}: ${counts.join(", ")}`);
   }
 }
 

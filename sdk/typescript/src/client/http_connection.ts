@@ -42,6 +42,7 @@ export interface ChangeOptions extends RequestOptions {
 }
 
 type Operation = keyof Operations;
+export type StreamOperation = "stream_job" | "stream_flow";
 
 interface Request<O extends Operation> extends ChangeOptions {
   id?: string;
@@ -103,10 +104,15 @@ export class HttpConnection {
   }
 
   /** Opens a stream. Its body ends with the deadline, which covers the wait for the response too. */
-  async open(id: string, lastId: string | undefined, deadline: Deadline): Promise<Response> {
+  async open(
+    operation: StreamOperation,
+    id: string,
+    lastId: string | undefined,
+    deadline: Deadline,
+  ): Promise<Response> {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (lastId !== undefined) headers["Last-Event-ID"] = lastId;
-    const url = this.#url("stream_job", { id });
+    const url = this.#url(operation, { id });
     const response = await this.#fetch(url, { method: "GET", headers }, deadline);
     if (!response.ok) throw await problemOf(response, this.#base);
     return response;

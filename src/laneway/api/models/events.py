@@ -14,7 +14,7 @@ from laneway.operations.models import output_model
 # Names of job events, after `job.`; the last three end the job.
 CHANGES: Final = (
     "state", "submitted", "analyzed", "approved", "reprioritized", "made_due", "claimed",
-    "progressed", "cancel_requested", "snoozed", "released", "returned", "retried",
+    "progressed", "cancel_requested", "snoozed", "waited", "released", "returned", "retried",
     *sorted(TERMINAL),
 )  # fmt: skip
 CONTROLS: Final = ("lane", "limit", "schedule", "gate", "lanes")

@@ -70,7 +70,7 @@ begin
                    when p_change <> 'settled' then p_change
                    else coalesce((select a.outcome from laneway.attempts a
                                    where a.seq = p.seq and a.attempt = p.attempt
-                                     and a.outcome in ('released', 'snoozed', 'analyzed')), 'returned') end,
+                                     and a.outcome in ('released', 'snoozed', 'waited', 'analyzed')), 'returned') end,
                p.workspace, p.lane, p.job_type, p.created_by, p.state
           from laneway.current_state(v_single) p
          where p_at is null or (select g.at = p_at from laneway.progress g where g.seq = p.seq)

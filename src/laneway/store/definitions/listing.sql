@@ -7,8 +7,9 @@
 -- workspace and lanes, of which at least one must match. p_private: the same for jobs whose private error messages
 -- p_q may search, null for all. p_error_type: of jobs that failed, or were cancelled if p_status says so. With
 -- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals. p_ended_since and
--- p_ended_within_s: only jobs that ended then or later; no others are read. With p_delayed only jobs that wait for a later
--- run_at are read, by the table of delayed jobs. With p_flow only jobs of that flow are read.
+-- p_ended_within_s: only jobs that ended then or later; no others are read. With p_delayed only jobs that wait for a time are
+-- read: with the status `waiting` those whose handler sleeps, otherwise those that wait for a later run_at, by the table of
+-- delayed jobs. With p_flow only jobs of that flow are read.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
@@ -253,7 +254,8 @@ begin
                         -- Otherwise the complete job is checked.
                         and (not v_exact or v_lanes is null or (ltrim(d.job_type, E'\x01') = any (v_types)) <> v_rest)
                    from laneway.delayed d
-                  where p_delayed and p_flow is null and v_workers is null and d.seq < v_at and d.seq >= v_floor
+                  where p_delayed and p_flow is null and p_status is distinct from 'waiting'
+                    and v_workers is null and d.seq < v_at and d.seq >= v_floor
                   order by d.seq desc limit v_step)
                 union all
                 (select b.seq, (p_job_type is null or b.job_type = p_job_type)
@@ -276,8 +278,9 @@ begin
                                  when p_status = 'running' then (select true from laneway.lease l where l.seq = k.seq)
                                  when p_status = 'waiting' then (select true from laneway.waiting a where a.seq = k.seq)
                                  else p_status is null or (select true from laneway.outcome o where o.seq = k.seq) is null end
-                        and (p_delayed is not true or exists (
-                             select from laneway.delayed d where d.seq = k.seq and d.run_at > clock_timestamp()))
+                        and (p_delayed is not true or case when p_status = 'waiting'
+                             then exists (select from laneway.waiting a where a.seq = k.seq and a.reason = 'sleep')
+                             else exists (select from laneway.delayed d where d.seq = k.seq and d.run_at > clock_timestamp()) end)
                    from (select x.seq from laneway.links x
                           where (x.flow, x.seq) < (v_flow, v_at) and (x.flow, x.seq) >= (v_flow, v_floor)
                             and x.flow is not null
@@ -285,11 +288,15 @@ begin
                   -- Outside: without a flow the planner drops the part, which is not in the order of the others.
                   where v_flow is not null)
                 union all
-                (select q.seq, (p_job_type is null or q.job_type = p_job_type) and (v_lanes is null or (q.job_type = any (v_types)) <> v_rest)
-                        and (v_places is null or (select b.workspace from laneway.jobs b where b.seq = q.seq) = any (v_places))
+                (select q.seq, (p_job_type is null or q.job_type = p_job_type) and (p_delayed is not true or q.reason = 'sleep')
+                        -- Otherwise the complete job is checked.
+                        and (p_delayed and not v_exact or (v_lanes is null or (q.job_type = any (v_types)) <> v_rest)
+                             and (v_places is null
+                                  or (select b.workspace from laneway.jobs b where b.seq = q.seq) = any (v_places)))
                    from laneway.waiting q
-                  where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'waiting')
-                    and q.seq < v_at and q.seq >= v_floor order by q.seq desc limit v_step)) c
+                  where case when p_delayed then p_flow is null and p_status = 'waiting'
+                             else v_live and not v_all and (p_status is null or p_status = 'waiting') end
+                    and v_workers is null and q.seq < v_at and q.seq >= v_floor order by q.seq desc limit v_step)) c
              group by c.seq order by c.seq desc limit v_step
         )
         select count(*), min(w.seq), array_agg(w.seq order by w.seq desc) filter (
