@@ -144,10 +144,8 @@ async def test_cancel_of_a_flow_names_jobs_that_stay_locked(
 
 
 async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locked(
-    db: Database, dsn: str, store: StoreClient, holder: StoreClient, edges: Edges,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 3.0)
+    db: Database, dsn: str, holder: StoreClient, edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(flow_changes, "BATCH", 2)
     flow = edges.flow()
     seqs = edges.submit_batch([None] * 5, flow=flow)
@@ -155,11 +153,9 @@ async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locke
     with StoreClient(dsn) as another:
         another.begin()
         another.rows(SHARE, seqs[:2])
-        cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
-        await saw(store, seqs[4], "cancelled")
-        another.rollback()
+        pause_with(monkeypatch, flow_changes, another.rollback)
         with pytest.raises(Refused, match=r"3 jobs were cancelled.*; 2 are locked"):
-            await cancelling
+            await control.cancel(db, flow, by="me")
     assert [edges.status(seq) for seq in seqs] == ["cancelled"] * 2 + ["approved"] * 2 + [
         "cancelled"
     ]
