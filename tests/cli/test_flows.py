@@ -145,7 +145,12 @@ def test_jobs_of_a_flow_are_listed_and_cancelled(
 
 @pytest.mark.parametrize(
     "payload,cure",
-    [("yes", """; for a string write '"yes"'"""), ("it's", "; for a string write"), ('{"a"', "")],
+    [
+        ("yes", """; for a string write '"yes"'"""),
+        ("it's", "; for a string write"),
+        ('{"a"', ""),
+        (' {"a"', ""),
+    ],
 )
 def test_word_as_payload_of_an_event_says_how_to_write_it(
     env: dict[str, str], payload: str, cure: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from types import ModuleType
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from laneway.domain.bounds import USUAL, Bounds
 from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
 from laneway.domain.filter import JobFilter
 from laneway.domain.flow import ChangedFlow
+from laneway.domain.job import Job
 from laneway.errors import Refused
 from laneway.store import flow_changes, jobs, locked_jobs, quotas
 from laneway.store.database import Database, run_on
@@ -63,6 +65,22 @@ def statuses(store: StoreClient, seqs: list[int]) -> set[str]:
 
 async def saw(store: StoreClient, seq: int, status: str) -> None:
     await wait_until(lambda: Edges(store).status(seq) == status)
+
+
+def pause_with(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, *done: Callable[[], object]
+) -> None:
+    """Let the pauses of a verb do these one by one; after the last it gives up."""
+    left = iter(done)
+
+    class Pauses(locked_jobs.Patience):
+        async def pause(self) -> bool:
+            following = next(left, None)
+            if following is not None:
+                following()
+            return following is not None
+
+    monkeypatch.setattr(module, "Patience", Pauses)
 
 
 async def test_cancelled_flow_ends_jobs_that_were_locked(
@@ -126,10 +144,8 @@ async def test_cancel_of_a_flow_names_jobs_that_stay_locked(
 
 
 async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locked(
-    db: Database, dsn: str, store: StoreClient, holder: StoreClient, edges: Edges,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 3.0)
+    db: Database, dsn: str, holder: StoreClient, edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(flow_changes, "BATCH", 2)
     flow = edges.flow()
     seqs = edges.submit_batch([None] * 5, flow=flow)
@@ -137,11 +153,9 @@ async def test_cancel_of_a_flow_comes_back_to_all_although_newer_jobs_stay_locke
     with StoreClient(dsn) as another:
         another.begin()
         another.rows(SHARE, seqs[:2])
-        cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
-        await saw(store, seqs[4], "cancelled")
-        another.rollback()
+        pause_with(monkeypatch, flow_changes, another.rollback)
         with pytest.raises(Refused, match=r"3 jobs were cancelled.*; 2 are locked"):
-            await cancelling
+            await control.cancel(db, flow, by="me")
     assert [edges.status(seq) for seq in seqs] == ["cancelled"] * 2 + ["approved"] * 2 + [
         "cancelled"
     ]
@@ -259,6 +273,52 @@ async def test_bounded_retry_of_a_flow_does_not_wait_for_jobs_that_it_leaves_alo
         db, flow, by="me", limits=PrincipalLimits(uuid4(), lambda job: USUAL)
     )
     assert (done.changed, done.flow.status.value) == (0, "failed")
+
+
+async def test_bounded_retry_leaves_job_whose_parent_failed_after_it_was_read(
+    db: Database, store: StoreClient, edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "MOST_JOBS", 2)
+    flow = edges.flow()
+    parent, failed = edges.submit_batch([None] * 2, flow=flow)
+    child = edges.submit(flow=flow, after=[parent])
+    edges.end(failed, kind="giveup")
+    edges.claim(parent)
+
+    def bounds(job: Job) -> Bounds:
+        # The page with the parent has been read, the page with its child has not.
+        if edges.status(parent) == "running":
+            edges.end(parent, kind="giveup")
+            assert edges.status(child) == "cancelled"
+        return USUAL
+
+    done = await control.retry(db, flow, by="me", limits=PrincipalLimits(uuid4(), bounds))
+    found = [edges.status(seq) for seq in (parent, failed, child)]
+    assert (done.changed, found) == (1, ["failed", "approved", "cancelled"])
+    edges.end(failed)
+    assert (await control.get(db, flow)).status == "failed"
+
+
+async def test_bounded_retry_leaves_job_whose_parent_failed_while_it_was_locked(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    flow = edges.flow()
+    parent = edges.submit(flow=flow)
+    child = edges.submit(flow=flow, after=[parent])
+    edges.claim(parent)
+    await db.run(jobs.cancel(store.id_of(child), "me", None))
+    holder.rows(ENDED, [child])
+
+    def fail_parent() -> None:
+        edges.end(parent, kind="giveup")
+        holder.rollback()
+
+    pause_with(monkeypatch, control, fail_parent)
+    limits = PrincipalLimits(uuid4(), lambda job: USUAL)
+    done = await control.retry(db, flow, by="me", limits=limits)
+    found = [edges.status(seq) for seq in (parent, child)]
+    assert (done.changed, found) == (0, ["failed", "cancelled"])
 
 
 def is_locked(store: StoreClient, seq: int) -> bool:

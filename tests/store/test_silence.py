@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import resource
+import sys
+import termios
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -21,9 +24,12 @@ from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
 from tests.support.driver_cancels import note_cancels
 from tests.support.server_address import address, through
+from tests.support.worker_harness import wait_until
 
 SILENCE_S = 0.6
 PATIENCE_S = 60.0
+# For statements that a probe finds running, however long that takes on a busy machine.
+UNHURRIED = {"silence_timeout": PATIENCE_S, "connect_timeout": 60, "statement_timeout": 600.0}
 
 
 class Text(Statement[Any]):
@@ -60,6 +66,38 @@ async def opened(far: str) -> AsyncIterator[Callable[..., Database]]:
             return database
 
         yield make
+
+
+async def run_until_probed(db: Database, dsn: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a statement that ends after its first probe; the pool has the settings `UNHURRIED`."""
+    locked = Text("select 1 from pg_advisory_xact_lock(1)", scalar)
+    waits = (
+        "select 1 from pg_stat_activity"
+        " where datname = current_database() and wait_event = 'advisory'"
+    )
+    loop = asyncio.get_running_loop()
+    clock = loop.time
+    with psycopg.connect(dsn, autocommit=True) as holder:
+        holder.execute("select pg_advisory_lock(1)")
+        running = asyncio.create_task(db.run(locked))
+        await wait_until(lambda: holder.execute(waits).fetchone() and not unacknowledged(db))
+        # The probe is due at once, and has as long as any other wait of a test.
+        monkeypatch.setattr(loop, "time", lambda: clock() + PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (probes := probes_under_way()):  # noqa: ASYNC110 -- a timer starts them
+                await asyncio.sleep(0)
+            await asyncio.wait(probes)
+    return await running
+
+
+def unacknowledged(db: Database) -> int:
+    """Bytes whose acknowledgement would count as moving; it may take 40 ms."""
+    sizes = [fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)) for fd in db.fds()]
+    return sum(int.from_bytes(size, sys.byteorder) for size in sizes)
+
+
+def probes_under_way() -> list[asyncio.Task[Any]]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == "laneway silence"]
 
 
 async def test_statement_whose_answer_was_lost_fails_and_the_next_works(
@@ -101,29 +139,24 @@ async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections
 
 
 async def test_statement_that_the_server_works_on_is_waited_for(
-    opened: Callable[..., Database],
+    opened: Callable[..., Database], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Long enough to query the server, on a busy machine too.
-    db = opened(silence_timeout=3.0)
-    slow = Text("select 1 from pg_sleep(5)", scalar)
-    assert await db.run(slow) == 1
+    assert await run_until_probed(opened(**UNHURRIED), dsn, monkeypatch) == 1
 
 
 async def test_running_statement_outlives_the_time_for_its_probe(
-    opened: Callable[..., Database], monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., Database], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "RECHECK_S", 2.1)
-    db = opened(silence_timeout=2.0)
-    assert await db.run(Text("select 1 from pg_sleep(5)", scalar)) == 1
+    monkeypatch.setattr(silence, "RECHECK_S", 2 * PATIENCE_S)
+    assert await run_until_probed(opened(**UNHURRIED), dsn, monkeypatch) == 1
 
 
 async def test_statement_is_waited_for_if_the_server_refuses_its_probe(
-    opened: Callable[..., Database], monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., Database], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if the role might not read pg_stat_activity.
     monkeypatch.setattr(silence, "ACTIVITY", b"select %s / 0")
-    db = opened(silence_timeout=2.0)
-    assert await db.run(Text("select 1 from pg_sleep(3)", scalar)) == 1
+    assert await run_until_probed(opened(**UNHURRIED), dsn, monkeypatch) == 1
 
 
 def test_connection_is_closed_without_a_free_file_descriptor(dsn: str) -> None:
@@ -163,7 +196,7 @@ async def test_no_probe_outlives_the_statement_that_it_is_for(
     # On a slow machine the probe's own time is over first.
     with pytest.raises((asyncio.CancelledError, DatabaseUnavailable)):
         await slow
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "laneway silence"]
+    assert not probes_under_way()
 
 
 async def test_transaction_that_its_owner_leaves_idle_is_left_alone(
@@ -211,10 +244,9 @@ async def test_session_behind_pooler_is_found_by_name(
 
 
 async def test_running_statement_behind_pooler_is_waited_for(
-    opened: Callable[..., Database],
+    opened: Callable[..., Database], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    db = opened(pooler=True, silence_timeout=3.0)
-    assert await db.run(Text("select 1 from pg_sleep(5)", scalar)) == 1
+    assert await run_until_probed(opened(pooler=True, **UNHURRIED), dsn, monkeypatch) == 1
 
 
 async def test_statement_timeout_ends_silent_call_without_session_name(

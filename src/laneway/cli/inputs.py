@@ -185,7 +185,7 @@ def event_payload(text: str, limits: PayloadLimits) -> object:
     try:
         return payload(text, None, [], limits)
     except InvalidInput as error:
-        is_word = error.field == "payload" and text[:1] not in ("{", "[", '"')
+        is_word = error.field == "payload" and text.lstrip()[:1] not in ("{", "[", '"')
         if not (is_word and error.rule.startswith("is not JSON")) or len(text) > _SHOWN:
             raise
         raise InvalidInput(

@@ -11,7 +11,7 @@ from laneway.control import bulk, notifications
 from laneway.control.bulk import PrincipalLimits
 from laneway.domain import verb_rules
 from laneway.domain.bulk import STATUSES, BulkVerb
-from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
+from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph, FlowJob
 from laneway.domain.job import check_priority
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
@@ -20,6 +20,7 @@ from laneway.observability.safe_logger import SafeLogger
 from laneway.store import flow_changes
 from laneway.store import flows as store
 from laneway.store.database import Database, Runner
+from laneway.store.jobs import FoundState
 from laneway.store.locked_jobs import LOCKED, Patience
 
 log = SafeLogger("laneway.control")
@@ -116,30 +117,34 @@ async def _retry_within(
     async with db.transaction() as transaction:
         await flow_changes.record(transaction, by, "flow.retried", flow_id)
     changed, wakes = 0, set[str]()
-    # Jobs that are not retried, and so those that were cancelled because of them.
-    left = set[UUID]()
     after: int | None = 0
     while after is not None:
         page = await db.run(store.states(flow_id, limit=MOST_JOBS, after=after))
         for job in page.items:
             if job.status not in STATUSES[BulkVerb.RETRY]:
                 continue
-            is_after_left = job.after_failure == "cancel" and not left.isdisjoint(job.after)
-            if is_after_left or (
-                job.owner is not None and await db.run(store.is_remembered(job.id))
-            ):
-                left.add(job.id)
-                continue
-            patience = Patience()
-            while (found := await bulk.retry_within(db, job.id, limits)) == LOCKED:
-                if not await patience.pause():
-                    return flow_changes.RetriedFlow(changed, frozenset(wakes), is_cut=True)
+            found = await _retry_job_within(db, job, limits)
+            if found == LOCKED:
+                return flow_changes.RetriedFlow(changed, frozenset(wakes), is_cut=True)
             if isinstance(found, str):
                 raise Refused(f"job {job.id}: {found}; {changed} jobs were queued again")
-            if found.found_in in STATUSES[BulkVerb.RETRY]:
-                changed += 1
-            elif found.found_in == "duplicate":
-                left.add(job.id)
-            wakes |= {found.concerns} - {None}
+            if found is not None:
+                changed += found.found_in in STATUSES[BulkVerb.RETRY]
+                wakes |= {found.concerns} - {None}
         after = page.next_cursor
     return flow_changes.RetriedFlow(changed, frozenset(wakes))
+
+
+async def _retry_job_within(
+    db: Database, job: FlowJob, limits: PrincipalLimits
+) -> FoundState | str | None:
+    """Retry one job of a flow; return why not if it is refused, None if it is left alone."""
+    may_be_left = job.owner is not None or (bool(job.after) and job.after_failure == "cancel")
+    patience = Patience()
+    while True:
+        # In each round: a parent that was running may have failed.
+        if may_be_left and await db.run(store.is_left_alone(job.id)):
+            return None
+        found = await bulk.retry_within(db, job.id, limits)
+        if found != LOCKED or not await patience.pause():
+            return found

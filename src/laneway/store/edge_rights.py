@@ -90,9 +90,12 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_waiting",
     ),
     "retry_flow": (
-        "select on links", "select on jobs", "select on open_edges", "select update on outcome",
-        "execute on flow_in_reach",
-        "execute on retry", "execute on is_remembered",
+        "select on links", "select update on outcome", "execute on flow_in_reach",
+        "execute on retry", "execute on is_left_alone",
+    ),
+    "is_left_alone": (
+        "select on open_edges", "select on outcome", "select on jobs",
+        "execute on is_remembered",
     ),
     "started_by_end": ("select on links", "select on waiting", "select on open_edges"),
     "is_remembered": (

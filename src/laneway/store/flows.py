@@ -195,9 +195,9 @@ def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:
     )
 
 
-def is_remembered(job_id: UUID) -> Statement[bool]:
-    """Whether a job is a sub-job whose handler remembers its end."""
-    return Statement("flows/is_remembered", lambda rows: bool(scalar(rows)), {"id": job_id})
+def is_left_alone(job_id: UUID) -> Statement[bool]:
+    """Whether a retry of its flow leaves a failed or cancelled job as it is."""
+    return Statement("flows/is_left_alone", lambda rows: bool(scalar(rows)), {"id": job_id})
 
 
 class WaitingJobs(NamedTuple):

@@ -319,9 +319,27 @@ create or replace function laneway.is_remembered(p_seq bigint) returns boolean l
                             where w.seq = l.owner and w.reason = 'sub_jobs' and w.name = l.owner_wait) is null)
 $$;
 
+-- Whether a retry of its flow leaves a failed or cancelled job as it is: its handler remembers its end, or a parent in the
+-- flow has failed or was cancelled too, so that the job would wait until another retry. Parents are retried first. Call it
+-- right before the retry of the job: parents that run may end until then.
+create or replace function laneway.is_left_alone(p_seq bigint, p_flow bigint) returns boolean
+language plpgsql stable
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return laneway.is_remembered(p_seq)
+        or exists (select from laneway.open_edges e
+                    where e.child = p_seq and e.rule = 'cancel'
+                      and (select o.status <> 'completed' from laneway.outcome o where o.seq = e.parent)
+                      and (select j.flow from laneway.jobs j where j.seq = e.parent) = p_flow);
+end $$;
+
 -- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
--- each waits for its parents again; but no sub-jobs of a handler that goes on or has completed (is_remembered), no jobs whose
--- unique_key another live job holds, and none that were cancelled because of one that is left alone. `after`: where to
+-- each waits for its parents again; but no sub-jobs of a handler that goes on or has completed and none that were cancelled
+-- because of one that is not retried (is_left_alone), and no jobs whose unique_key another live job holds. `after`: where to
 -- continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow. `is_busy`: it stopped before a
 -- job that another transaction has locked, because those after it would not wait for it: continue a little later.
 create or replace function laneway.retry_flow(
@@ -346,12 +364,7 @@ begin
     after := p_after;
     foreach v_seq in array v_seqs loop
         if exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
-           and not laneway.is_remembered(v_seq)
-           -- Its parent was left alone, so that it would wait until another call.
-           and not exists (select from laneway.open_edges e
-                            where e.child = v_seq and e.rule = 'cancel'
-                              and (select o.status <> 'completed' from laneway.outcome o where o.seq = e.parent)
-                              and (select j.flow from laneway.jobs j where j.seq = e.parent) = v_flow) then
+           and not laneway.is_left_alone(v_seq, v_flow) then
             perform from laneway.outcome o where o.seq = v_seq for update skip locked;
             if not found then is_busy := true; return; end if;
             begin
