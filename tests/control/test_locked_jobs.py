@@ -321,6 +321,27 @@ async def test_bounded_retry_leaves_job_whose_parent_failed_while_it_was_locked(
     assert (done.changed, found) == (0, ["failed", "cancelled"])
 
 
+async def test_bounded_retry_cancels_job_whose_parent_failed_meanwhile(
+    db: Database, store: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    parent = edges.submit(flow=flow)
+    child = edges.submit(flow=flow, after=[parent])
+    edges.claim(parent)
+    await db.run(jobs.cancel(store.id_of(child), "me", None))
+
+    def bounds(job: Job) -> Bounds:
+        # After the check of the parent, before the retry.
+        edges.end(parent, kind="giveup")
+        return USUAL
+
+    done = await control.retry(db, flow, by="me", limits=PrincipalLimits(uuid4(), bounds))
+    found = [edges.status(seq) for seq in (parent, child)]
+    assert (done.changed, found, done.flow.status.value) == (
+        0, ["failed", "cancelled"], "failed",
+    )  # fmt: skip
+
+
 def is_locked(store: StoreClient, seq: int) -> bool:
     """Whether another transaction has changed the job's place, or its priority."""
     free = "select seq from laneway.{} where seq = %s for update skip locked"

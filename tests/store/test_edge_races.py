@@ -379,3 +379,22 @@ def test_ends_of_a_wide_fan_in_wait_for_no_lock(
     edges.advance()
     assert db.places(seqs[-1]) == ["ready"]
     assert edges.are_consistent()
+
+
+def test_child_that_is_retried_while_its_parent_fails_is_cancelled(
+    db: StoreClient, other: StoreClient, edges: Edges, others: Edges
+) -> None:
+    flow = edges.flow()
+    parent = edges.submit(flow=flow)
+    child = edges.submit(after=[parent], flow=flow)
+    edges.claim(parent)
+    db.one("select laneway.cancel(%s::bigint, 'me', null)", child)
+    db.begin()
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 1
+    others.end(parent, kind="giveup")
+    assert other.run(statements.advance()).is_busy
+    db.commit()
+    others.advance()
+    assert [edges.status(seq) for seq in (parent, child)] == ["failed", "cancelled"]
+    assert others.arrivals() == []
+    assert edges.are_consistent()

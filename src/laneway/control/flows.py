@@ -17,7 +17,7 @@ from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.errors import Refused
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import flow_changes
+from laneway.store import flow_changes, jobs
 from laneway.store import flows as store
 from laneway.store.database import Database, Runner
 from laneway.store.jobs import FoundState
@@ -146,5 +146,10 @@ async def _retry_job_within(
         if may_be_left and await db.run(store.is_left_alone(job.id)):
             return None
         found = await bulk.retry_within(db, job.id, limits)
-        if found != LOCKED or not await patience.pause():
-            return found
+        if found == LOCKED and await patience.pause():
+            continue
+        if may_be_left and await db.run(store.is_left_alone(job.id)):
+            # A parent failed since: the job would wait for it until another retry.
+            await db.run(jobs.cancel(job.id, "laneway", "a job that it comes after has failed"))
+            return None
+        return found

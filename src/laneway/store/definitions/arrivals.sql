@@ -171,7 +171,10 @@ begin
         if cardinality(v_gone) <> cardinality(v_children) then
             select least(beyond, min(s) - 1) into beyond
               from (select s from unnest(v_children) s except select s from unnest(v_gone) s) u
-             where exists (select from laneway.waiting w where w.seq = u.s and w.reason = 'jobs');
+             where exists (select from laneway.waiting w where w.seq = u.s and w.reason = 'jobs')
+                -- A retry that has not committed lets it wait again.
+                or (exists (select from laneway.outcome o where o.seq = u.s)
+                    and (select o.seq from laneway.outcome o where o.seq = u.s for key share skip locked) is null);
         end if;
         select wakes || coalesce(array_agg(c.job_type) filter (where c.answer = 'promoted'), '{}'),
                arrived or bool_or(c.answer = 'arrived') is true

@@ -367,17 +367,20 @@ begin
            and not laneway.is_left_alone(v_seq, v_flow) then
             perform from laneway.outcome o where o.seq = v_seq for update skip locked;
             if not found then is_busy := true; return; end if;
-            begin
-                v_one := laneway.retry(v_seq, 0);
-            exception when lock_not_available or deadlock_detected then
-                is_busy := true;
-                return;
-            end;
-            if v_one.found_in in ('failed', 'cancelled') then
-                retried := retried + 1;
-                -- Null: the job waits.
-                if v_one.wakes is not null and v_one.wakes <> all (coalesce(wakes, '{}')) then
-                    wakes := wakes || v_one.wakes;
+            -- Again: a parent may have failed before the lock. If one fails after it, follow_edges waits for the lock.
+            if not laneway.is_left_alone(v_seq, v_flow) then
+                begin
+                    v_one := laneway.retry(v_seq, 0);
+                exception when lock_not_available or deadlock_detected then
+                    is_busy := true;
+                    return;
+                end;
+                if v_one.found_in in ('failed', 'cancelled') then
+                    retried := retried + 1;
+                    -- Null: the job waits.
+                    if v_one.wakes is not null and v_one.wakes <> all (coalesce(wakes, '{}')) then
+                        wakes := wakes || v_one.wakes;
+                    end if;
                 end if;
             end if;
         end if;
