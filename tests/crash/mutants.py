@@ -501,6 +501,8 @@ MUTANTS = (
         setup="""
         create function laneway.mutant_drop() returns trigger language plpgsql as $$
         begin
+            -- So that events and waits do commit at the same time, on any machine.
+            perform pg_sleep(0.05);
             return null;
         end $$;
         create trigger mutant_drop before insert on laneway.event_checks
