@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,7 @@ class ScenarioRun:
         self._jobs: list[tuple[PlannedJob, UUID]] = []
         self._workers: list[Process] = []
         self._paused: list[Process] = []
+        self._paused_at: datetime | None = None
         self._stopped: list[Process] = []
         self._servers: list[ServerProcess] = []
         self._proxy: Proxy | None = None
@@ -191,6 +193,9 @@ class ScenarioRun:
         worker = self._workers.pop(0)
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
+        row = self._env.conn.execute("select clock_timestamp()").fetchone()
+        assert row is not None
+        (self._paused_at,) = row
         if self._env.is_remote:
             # Until then the server may renew its leases and give it jobs.
             await wait_until(lambda: not self._env.has_stream(worker), "its stream is closed")
@@ -233,8 +238,10 @@ class ScenarioRun:
         # At once: jobs that are lost together are not charged.
         self._env.conn.execute(
             "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
-            " where seq in (select seq from laneway.jobs where id = any (%s))",
-            [[job_id for _planned, job_id in self._jobs]],
+            " where seq in (select seq from laneway.jobs where id = any (%s))"
+            # Not of another worker: on a busy machine the leases may have lapsed by time.
+            " and claimed_at < coalesce(%s, timestamptz 'infinity')",
+            [[job_id for _planned, job_id in self._jobs], self._paused_at],
         )
 
     async def _cancel(self, _: str) -> None:

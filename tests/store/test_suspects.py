@@ -251,7 +251,13 @@ def test_suspects_that_live_do_not_hide_those_that_ended(db: StoreClient) -> Non
         bury(db)
         db.worker = uuid4()
     assert len(claims) == 2
-    db.do("update laneway.suspects set lost_at = lost_at - interval '2 hours'")
+    # Numbers far apart: it reads from a random number on, and must soon meet each.
+    db.do(
+        "update laneway.suspects s set lost_at = s.lost_at - interval '2 hours',"
+        " lost_with = (lpad(to_hex(36 * x.n), 2, '0') || repeat('0', 30))::uuid"
+        " from (select seq, dense_rank() over (order by lost_with) as n from laneway.suspects) x"
+        " where x.seq = s.seq"
+    )
     last = db.one("select max(seq) from laneway.suspects")
     db.do("delete from laneway.ready where seq = %s", last)
     db.do("delete from laneway.delayed where seq = %s", last)
