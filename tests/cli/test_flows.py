@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from uuid import UUID, uuid4
 
 import pytest
@@ -258,3 +259,87 @@ def test_names_cannot_break_a_diagram_or_a_terminal() -> None:
     (_, node, *_) = mermaid([job('a"]; click x "\x1b[31m')])
     assert "\x1b" not in node
     assert node.count('"') == 2
+
+
+def test_names_and_children_of_alike_jobs_are_kept() -> None:
+    hotel = job("book", name="hotel", status=Status.COMPLETED)
+    flight = job("book", name="flight", status=Status.FAILED)
+    car = job("book", name="car", status=Status.COMPLETED)
+    undo = job("undo", car, name="undo car", status=Status.COMPLETED)
+    waiter = job("waiter", hotel, name="v")
+    jobs = [hotel, flight, car, undo, waiter]
+    assert list(drawn(jobs)) == [
+        "book (hotel): completed",
+        "└─ waiter (v): approved",
+        "book (flight): failed",
+        "book (car): completed",
+        "└─ undo (undo car): completed",
+    ]
+    edges = [line.strip() for line in mermaid(jobs) if "-->" in line]
+    assert edges == ["j2 --> j3", "j0 --> j4"]
+
+
+def test_alike_jobs_with_other_children_have_lines_of_their_own() -> None:
+    one, two = job("fetch"), job("fetch")
+    children = [job("parse", one), job("parse", one), job("parse", one, name="g")]
+    assert list(drawn([one, two, *children])) == [
+        "fetch: approved",
+        "├─ parse ×2: approved",
+        "└─ parse (g): approved",
+        "fetch: approved",
+    ]
+
+
+def test_edges_of_groups_hold_for_all_their_jobs() -> None:
+    loads = [job("load") for _ in range(4)]
+    cleans = [job("clean", each) for each in loads[:3]]
+    last = job("report", cleans[0])
+    assert list(drawn([*loads, *cleans, last])) == [
+        "load: approved",
+        "└─ clean: approved",
+        "   └─ report: approved",
+        "load ×2: approved",
+        "└─ clean ×2: approved",
+        "load: approved",
+    ]
+
+
+def test_graph_with_too_many_names_says_what_it_leaves_out() -> None:
+    first = [job("book", name=name) for name in ("hotel", "car")]
+    pages = [job("page", *first, name=f"page {n}") for n in range(10_000)]
+    began = time.monotonic()
+    lines = list(drawn([*first, *pages, job("join", *pages)]))
+    assert time.monotonic() - began < 5
+    assert lines == [
+        "book (hotel): approved",
+        "book (car): approved",
+        "└─ page ×10000: approved, also after book (hotel)",
+        "   └─ join: approved",
+        "(too many names for one graph: alike jobs share a line; --json has all names)",
+    ]
+
+
+@pytest.mark.parametrize("shape", ["zigzag", "layers", "chain"])
+def test_unlike_jobs_that_are_too_many_share_lines(shape: str) -> None:
+    jobs: list[FlowJob] = []
+    for n in range(5000):
+        jobs.append(job("load", *(jobs[-2:-1] if shape == "chain" else ())))
+        before = jobs if shape == "chain" or n == 0 else [jobs[-1], jobs[-3]]
+        if shape == "layers":
+            before = jobs[:: max(1, len(jobs) // 3)]
+        jobs.append(job("clean", *before[-3:]))
+    jobs.append(job("report", jobs[1]))
+    began = time.monotonic()
+    lines = [*drawn(jobs), *mermaid(jobs)]
+    assert time.monotonic() - began < 15
+    assert len(lines) < 2000
+    if shape == "zigzag":
+        assert "└─ clean ×5000: approved" in lines
+        assert any(line.startswith("(too many unlike jobs for one graph") for line in lines)
+        assert any(line.startswith('    caution["too many unlike jobs') for line in lines)
+    if shape == "chain":
+        assert any("more; --json has all" in line for line in lines if "more[" in line)
+
+
+def test_group_of_one_name_shows_it() -> None:
+    assert list(drawn([job("page", name="a"), job("page", name="a")])) == ["page (a) ×2: approved"]
