@@ -343,3 +343,11 @@ def test_unlike_jobs_that_are_too_many_share_lines(shape: str) -> None:
 
 def test_group_of_one_name_shows_it() -> None:
     assert list(drawn([job("page", name="a"), job("page", name="a")])) == ["page (a) ×2: approved"]
+
+
+def test_names_in_a_diagram_are_text() -> None:
+    (_, node, *_) = mermaid([job("f", name="<b>1 & 2</b> #lt; %%{init: {}}%% `x`")])
+    assert node == (
+        '    j0["f (#lt;b#gt;1 #amp; 2#lt;/b#gt; #35;lt; #37;#37;{init: {}}#37;#37; #96;x#96;)'
+        '<br/>approved"]'
+    )

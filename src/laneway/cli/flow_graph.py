@@ -21,6 +21,18 @@ _COLORS: Final = {
     "cancelled": "#e0e0e0",
     "running": "#bbdefb",
 }
+# A label may hold neither tags nor entities, and no directive (`%%{…}%%`) or Markdown (`` ` ``).
+_ENTITIES: Final = str.maketrans(
+    {
+        "#": "#35;",
+        "&": "#amp;",
+        "<": "#lt;",
+        ">": "#gt;",
+        '"': "#quot;",
+        "%": "#37;",
+        "`": "#96;",
+    }
+)
 
 
 def drawn(jobs: Iterable[FlowJob]) -> Iterator[str]:
@@ -77,7 +89,7 @@ def mermaid(jobs: Iterable[FlowJob]) -> Iterator[str]:
     groups = grouping.groups[:MOST_GROUPS]
     yield "flowchart TD"
     for each in groups:
-        label = f"{each.label}<br/>{_states(each)}".replace('"', "#quot;")
+        label = f"{_escaped(each.label)}<br/>{_escaped(_states(each))}"
         status = each.status
         yield f'    j{each.number}["{label}"]' + (f":::{status}" if status in _COLORS else "")
     for each in groups:
@@ -89,3 +101,8 @@ def mermaid(jobs: Iterable[FlowJob]) -> Iterator[str]:
         yield f'    more["… {left} more; --json has all"]'
     for status, color in _COLORS.items():
         yield f"    classDef {status} fill:{color},color:#000"
+
+
+def _escaped(text: str) -> str:
+    """The text of a label, by Mermaid's entity codes."""
+    return text.translate(_ENTITIES)
