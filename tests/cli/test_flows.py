@@ -46,13 +46,13 @@ def test_flows_are_listed_and_shown(env: dict[str, str], flow: UUID) -> None:
     shown = invoke("flows", "show", flow, env=env)
     assert shown.stdout.splitlines() == [
         f"{flow} nightly: running, 0 of 3 jobs completed",
-        "page ×2: approved",
+        "page ×2: queued",
         "└─ join: waiting",
     ]
     diagram = invoke("flows", "show", flow, "--mermaid", env=env).stdout.splitlines()
     assert diagram[:4] == [
         "flowchart TD",
-        '    j0["page ×2<br/>approved"]',
+        '    j0["page ×2<br/>queued"]',
         '    j1["join<br/>waiting"]',
         "    j0 --> j1",
     ]
@@ -70,12 +70,25 @@ def test_held_job_of_a_flow_is_shown(env: dict[str, str], factory: JobFactory) -
     invoke("jobs", "cancel", first, env=env)
     assert invoke("flows", "show", flow_id, env=env).stdout.splitlines()[1:] == [
         "page: cancelled",
-        "└─ join ×2: 1 waiting (held), 1 approved",
+        "└─ join ×2: 1 waiting (held), 1 queued",
     ]
     diagram = invoke("flows", "show", flow_id, "--mermaid", env=env).stdout
-    assert "waiting (held), 1 approved" in diagram
+    assert "waiting (held), 1 queued" in diagram
     invoke("jobs", "retry", first, env=env)
     assert "held" not in invoke("flows", "show", flow_id, env=env).stdout
+
+
+def test_approved_job_of_a_flow_is_no_queued_one(
+    env: dict[str, str], factory: JobFactory, flow: UUID
+) -> None:
+    factory.conn.execute(
+        "insert into laneway.approvals (seq, decision, decided_at, decided_by)"
+        " select min(seq), 'approved', now(), 'ann' from laneway.jobs where job_type = 'page'"
+    )
+    shown = invoke("flows", "show", flow, env=env)
+    assert "page ×2: 1 approved, 1 queued" in shown.stdout, shown.output
+    detail = json.loads(invoke("flows", "show", flow, "--json", env=env).stdout)
+    assert [each["status"] for each in detail["jobs"]] == ["approved", "approved", "waiting"]
 
 
 def test_flow_is_found_by_its_first_digits(env: dict[str, str], flow: UUID) -> None:
@@ -222,10 +235,10 @@ def test_graph_names_the_parents_that_its_place_does_not_show() -> None:
     alone = job("alone")
     assert list(drawn([extract, clean, load, report, alone])) == [
         "extract: completed",
-        "clean: approved",
-        "└─ load: approved, also after extract",
-        "   └─ report (the report): approved",
-        "alone: approved",
+        "clean: queued",
+        "└─ load: queued, also after extract",
+        "   └─ report (the report): queued",
+        "alone: queued",
     ]
 
 
@@ -235,14 +248,14 @@ def test_wide_graph_is_one_line_per_group() -> None:
     join = job("join", *pages)
     assert list(drawn([*pages, join])) == [
         "page ×200: 150 completed, 50 running",
-        "└─ join: approved",
+        "└─ join: queued",
     ]
 
 
 def test_jobs_outside_of_the_flow_are_mentioned() -> None:
     other = job("other")
     assert list(drawn([job("load", other)])) == [
-        "load: approved, also after jobs outside of this flow"
+        "load: queued, also after jobs outside of this flow"
     ]
 
 
@@ -270,7 +283,7 @@ def test_names_and_children_of_alike_jobs_are_kept() -> None:
     jobs = [hotel, flight, car, undo, waiter]
     assert list(drawn(jobs)) == [
         "book (hotel): completed",
-        "└─ waiter (v): approved",
+        "└─ waiter (v): queued",
         "book (flight): failed",
         "book (car): completed",
         "└─ undo (undo car): completed",
@@ -283,10 +296,10 @@ def test_alike_jobs_with_other_children_have_lines_of_their_own() -> None:
     one, two = job("fetch"), job("fetch")
     children = [job("parse", one), job("parse", one), job("parse", one, name="g")]
     assert list(drawn([one, two, *children])) == [
-        "fetch: approved",
-        "├─ parse ×2: approved",
-        "└─ parse (g): approved",
-        "fetch: approved",
+        "fetch: queued",
+        "├─ parse ×2: queued",
+        "└─ parse (g): queued",
+        "fetch: queued",
     ]
 
 
@@ -295,12 +308,12 @@ def test_edges_of_groups_hold_for_all_their_jobs() -> None:
     cleans = [job("clean", each) for each in loads[:3]]
     last = job("report", cleans[0])
     assert list(drawn([*loads, *cleans, last])) == [
-        "load: approved",
-        "└─ clean: approved",
-        "   └─ report: approved",
-        "load ×2: approved",
-        "└─ clean ×2: approved",
-        "load: approved",
+        "load: queued",
+        "└─ clean: queued",
+        "   └─ report: queued",
+        "load ×2: queued",
+        "└─ clean ×2: queued",
+        "load: queued",
     ]
 
 
@@ -311,10 +324,10 @@ def test_graph_with_too_many_names_says_what_it_leaves_out() -> None:
     lines = list(drawn([*first, *pages, job("join", *pages)]))
     assert time.monotonic() - began < 5
     assert lines == [
-        "book (hotel): approved",
-        "book (car): approved",
-        "└─ page ×10000: approved, also after book (hotel)",
-        "   └─ join: approved",
+        "book (hotel): queued",
+        "book (car): queued",
+        "└─ page ×10000: queued, also after book (hotel)",
+        "   └─ join: queued",
         "(too many names for one graph: alike jobs share a line; --json has all names)",
     ]
 
@@ -334,7 +347,7 @@ def test_unlike_jobs_that_are_too_many_share_lines(shape: str) -> None:
     assert time.monotonic() - began < 15
     assert len(lines) < 2000
     if shape == "zigzag":
-        assert "└─ clean ×5000: approved" in lines
+        assert "└─ clean ×5000: queued" in lines
         assert any(line.startswith("(too many unlike jobs for one graph") for line in lines)
         assert any(line.startswith('    caution["too many unlike jobs') for line in lines)
     if shape == "chain":
@@ -342,12 +355,12 @@ def test_unlike_jobs_that_are_too_many_share_lines(shape: str) -> None:
 
 
 def test_group_of_one_name_shows_it() -> None:
-    assert list(drawn([job("page", name="a"), job("page", name="a")])) == ["page (a) ×2: approved"]
+    assert list(drawn([job("page", name="a"), job("page", name="a")])) == ["page (a) ×2: queued"]
 
 
 def test_names_in_a_diagram_are_text() -> None:
     (_, node, *_) = mermaid([job("f", name="<b>1 & 2</b> #lt; %%{init: {}}%% `x`")])
     assert node == (
         '    j0["f (#lt;b#gt;1 #amp; 2#lt;/b#gt; #35;lt; #37;#37;{init: {}}#37;#37; #96;x#96;)'
-        '<br/>approved"]'
+        '<br/>queued"]'
     )

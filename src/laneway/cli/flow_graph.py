@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from laneway.cli.flow_details import FlowDetails
 from laneway.cli.flow_groups import MOST_GROUPS, grouped
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Parents that one line names.
 MOST_PARENTS: Final = 3
+_NONE: Final = FlowDetails()
 _COLORS: Final = {
     "completed": "#c8e6c9",
     "failed": "#ffcdd2",
@@ -35,20 +37,16 @@ _ENTITIES: Final = str.maketrans(
 )
 
 
-def drawn(jobs: Iterable[FlowJob]) -> Iterator[str]:
+def drawn(jobs: Iterable[FlowJob], details: FlowDetails = _NONE) -> Iterator[str]:
     """The lines of the graph: each group below one of its parents, the others named."""
     grouping = grouped(jobs)
     groups = grouping.groups
     for branch, each in _placed(groups):
-        yield f"{branch}{each.label}: {_states(each)}{_after(each, groups)}"
+        yield f"{branch}{each.label}: {each.states(details.label)}{_after(each, groups)}"
     if grouping.caution:
         yield f"({grouping.caution})"
     if len(groups) > MOST_GROUPS:
         yield f"… {len(groups) - MOST_GROUPS} more; --json has all"
-
-
-def _states(group: JobGroup) -> str:
-    return group.states(lambda job: job.status.value)
 
 
 def _placed(groups: list[JobGroup]) -> Iterator[tuple[str, JobGroup]]:
@@ -83,13 +81,13 @@ def _after(group: JobGroup, groups: list[JobGroup]) -> str:
     return f", also after {', '.join(others[:MOST_PARENTS])}{rest}"
 
 
-def mermaid(jobs: Iterable[FlowJob]) -> Iterator[str]:
+def mermaid(jobs: Iterable[FlowJob], details: FlowDetails = _NONE) -> Iterator[str]:
     """The lines of a Mermaid flowchart."""
     grouping = grouped(jobs)
     groups = grouping.groups[:MOST_GROUPS]
     yield "flowchart TD"
     for each in groups:
-        label = f"{_escaped(each.label)}<br/>{_escaped(_states(each))}"
+        label = f"{_escaped(each.label)}<br/>{_escaped(each.states(details.label))}"
         status = each.status
         yield f'    j{each.number}["{label}"]' + (f":::{status}" if status in _COLORS else "")
     for each in groups:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from laneway.cli.connection import Backend
+    from laneway.cli.flow_details import FlowDetails
     from laneway.domain.flow import ChangedFlow, Flow, FlowGraph
     from laneway.domain.job_id import IdPrefix
     from laneway.domain.page import Page
@@ -91,15 +92,19 @@ def show_(
     json: Json = False,
 ) -> None:
     """Show a flow and draw its graph, with the states of its jobs."""
-    from laneway.cli import flow_graph
-
-    found = _run(flow_id, _whole)
     if json:
-        show_json(found)
+        show_json(_run(flow_id, _whole))
         return
+    from laneway.cli import flow_details, flow_graph
+
+    async def verb(backend: Backend, full: UUID) -> tuple[FlowGraph, FlowDetails]:
+        found = await _whole(backend, full)
+        return found, await flow_details.read_details(backend, full, found.jobs)
+
+    found, details = _run(flow_id, verb)
     if not mermaid:
         _line(found.flow)
-    for text in (flow_graph.mermaid if mermaid else flow_graph.drawn)(found.jobs):
+    for text in (flow_graph.mermaid if mermaid else flow_graph.drawn)(found.jobs, details):
         line(text)
 
 
