@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from laneway.cli.flow_details import FlowDetails
-from laneway.cli.flow_groups import MOST_GROUPS, grouped
+from laneway.cli.flow_groups import MOST_GROUPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from laneway.cli.flow_groups import JobGroup
+    from laneway.cli.flow_groups import Grouping, JobGroup
     from laneway.domain.flow import FlowJob
 
 # Parents that one line names.
@@ -37,16 +35,26 @@ _ENTITIES: Final = str.maketrans(
 )
 
 
-def drawn(jobs: Iterable[FlowJob], details: FlowDetails = _NONE) -> Iterator[str]:
+def drawn(grouping: Grouping, details: FlowDetails = _NONE) -> Iterator[str]:
     """The lines of the graph: each group below one of its parents, the others named."""
-    grouping = grouped(jobs)
     groups = grouping.groups
     for branch, each in _placed(groups):
-        yield f"{branch}{each.label}: {each.states(details.label)}{_after(each, groups)}"
+        states = each.states(details.label)
+        job_id = error = ""
+        if (only := each.only) is not None:
+            job_id = f" {details.ids[only.id]}" if only.id in details.ids else ""
+            error = f"; {details.errors[only.id]}" if only.id in details.errors else ""
+        yield f"{branch}{each.label}{job_id}: {states}{_after(each, groups)}{error}"
     if grouping.caution:
         yield f"({grouping.caution})"
     if len(groups) > MOST_GROUPS:
         yield f"… {len(groups) - MOST_GROUPS} more; --json has all"
+
+
+def shown_alone(grouping: Grouping) -> list[FlowJob]:
+    """The jobs with a line of the graph for each."""
+    placed = _placed(grouping.groups)
+    return [each.only for _, each in placed if each.only is not None]
 
 
 def _placed(groups: list[JobGroup]) -> Iterator[tuple[str, JobGroup]]:
@@ -81,9 +89,8 @@ def _after(group: JobGroup, groups: list[JobGroup]) -> str:
     return f", also after {', '.join(others[:MOST_PARENTS])}{rest}"
 
 
-def mermaid(jobs: Iterable[FlowJob], details: FlowDetails = _NONE) -> Iterator[str]:
+def mermaid(grouping: Grouping, details: FlowDetails = _NONE) -> Iterator[str]:
     """The lines of a Mermaid flowchart."""
-    grouping = grouped(jobs)
     groups = grouping.groups[:MOST_GROUPS]
     yield "flowchart TD"
     for each in groups:
