@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import time
 from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.cli.flow_graph import drawn, mermaid
+from laneway.cli import flow_graph
+from laneway.cli.flow_groups import grouped
 from laneway.domain.flow import FlowJob
 from laneway.domain.job import new_job_id
 from laneway.domain.states import Status
@@ -43,15 +46,15 @@ def test_flows_are_listed_and_shown(env: dict[str, str], flow: UUID) -> None:
     assert json.loads(line)["counts"] == {"jobs": 3, "completed": 0, "failed": 0, "cancelled": 0}
     assert "no flows" in invoke("flows", "ls", "--name", "other", env=env).stderr
     shown = invoke("flows", "show", flow, env=env)
-    assert shown.stdout.splitlines() == [
-        f"{flow} nightly: running, 0 of 3 jobs completed",
-        "page ×2: approved",
-        "└─ join: waiting",
-    ]
+    lines = shown.stdout.splitlines()
+    assert lines[:2] == [f"{flow} nightly: running, 0 of 3 jobs completed", "page ×2: queued"]
+    (join,) = re.fullmatch("└─ join ([0-9a-f-]+): waiting", lines[2]).groups()  # type: ignore[union-attr]
+    assert 13 <= len(join) <= 36
+    assert "waits for 2 jobs" in invoke("jobs", "explain", join, env=env).stdout
     diagram = invoke("flows", "show", flow, "--mermaid", env=env).stdout.splitlines()
     assert diagram[:4] == [
         "flowchart TD",
-        '    j0["page ×2<br/>approved"]',
+        '    j0["page ×2<br/>queued"]',
         '    j1["join<br/>waiting"]',
         "    j0 --> j1",
     ]
@@ -67,14 +70,45 @@ def test_held_job_of_a_flow_is_shown(env: dict[str, str], factory: JobFactory) -
     for effect in ("hold", "run"):
         factory.conn.execute(f"{after} after_failure => '{effect}')", [flow_id, [first]])
     invoke("jobs", "cancel", first, env=env)
-    assert invoke("flows", "show", flow_id, env=env).stdout.splitlines()[1:] == [
+    page, joins = invoke("flows", "show", flow_id, env=env).stdout.splitlines()[1:]
+    assert [re.sub(" [0-9a-f-]{13,}", "", page), joins] == [
         "page: cancelled",
-        "└─ join ×2: 1 waiting (held), 1 approved",
+        "└─ join ×2: 1 waiting (held), 1 queued",
     ]
     diagram = invoke("flows", "show", flow_id, "--mermaid", env=env).stdout
-    assert "waiting (held), 1 approved" in diagram
+    assert "waiting (held), 1 queued" in diagram
     invoke("jobs", "retry", first, env=env)
     assert "held" not in invoke("flows", "show", flow_id, env=env).stdout
+
+
+def test_failed_job_of_a_flow_shows_its_error(env: dict[str, str], factory: JobFactory) -> None:
+    flow_id, first = new_job_id(), new_job_id()
+    factory.conn.execute("select laneway.create_flow(%s, 'trip')", [flow_id])
+    submit = "select laneway.submit('book', '{}', id => %s::uuid, flow => %s, max_retries => 0)"
+    factory.conn.execute(submit, [first, flow_id])
+    (claim,) = factory.claim("book")
+    error = {"type": "ValueError", "message": "sold out\x1b[31m\nsecond line", "traceback": "…"}
+    factory.settle(claim, "giveup", error=json.dumps(error))
+    line = invoke("flows", "show", flow_id, env=env).stdout.splitlines()[1]
+    found = re.fullmatch(r"book ([0-9a-f-]+): failed; ValueError: sold out(.*)", line)
+    assert found is not None, line
+    assert "\x1b" not in found[2]
+    assert "second" not in line
+    assert str(first).startswith(found[1])
+    assert "sold out" not in invoke("flows", "show", flow_id, "--mermaid", env=env).stdout
+
+
+def test_approved_job_of_a_flow_is_no_queued_one(
+    env: dict[str, str], factory: JobFactory, flow: UUID
+) -> None:
+    factory.conn.execute(
+        "insert into laneway.approvals (seq, decision, decided_at, decided_by)"
+        " select min(seq), 'approved', now(), 'ann' from laneway.jobs where job_type = 'page'"
+    )
+    shown = invoke("flows", "show", flow, env=env)
+    assert "page ×2: 1 approved, 1 queued" in shown.stdout, shown.output
+    detail = json.loads(invoke("flows", "show", flow, "--json", env=env).stdout)
+    assert [each["status"] for each in detail["jobs"]] == ["approved", "approved", "waiting"]
 
 
 def test_flow_is_found_by_its_first_digits(env: dict[str, str], flow: UUID) -> None:
@@ -214,17 +248,25 @@ def job(job_type: str, *after: FlowJob, status: Status = Status.APPROVED, **more
     )
 
 
+def drawn(jobs: list[FlowJob]) -> list[str]:
+    return list(flow_graph.drawn(grouped(jobs)))
+
+
+def mermaid(jobs: list[FlowJob]) -> list[str]:
+    return list(flow_graph.mermaid(grouped(jobs)))
+
+
 def test_graph_names_the_parents_that_its_place_does_not_show() -> None:
     extract, clean = job("extract", status=Status.COMPLETED), job("clean")
     load = job("load", extract, clean)
     report = job("report", load, name="the report")
     alone = job("alone")
-    assert list(drawn([extract, clean, load, report, alone])) == [
+    assert drawn([extract, clean, load, report, alone]) == [
         "extract: completed",
-        "clean: approved",
-        "└─ load: approved, also after extract",
-        "   └─ report (the report): approved",
-        "alone: approved",
+        "clean: queued",
+        "└─ load: queued, also after extract",
+        "   └─ report (the report): queued",
+        "alone: queued",
     ]
 
 
@@ -232,24 +274,22 @@ def test_wide_graph_is_one_line_per_group() -> None:
     pages = [job("page", status=Status.COMPLETED) for _ in range(150)]
     pages += [job("page", status=Status.RUNNING) for _ in range(50)]
     join = job("join", *pages)
-    assert list(drawn([*pages, join])) == [
+    assert drawn([*pages, join]) == [
         "page ×200: 150 completed, 50 running",
-        "└─ join: approved",
+        "└─ join: queued",
     ]
 
 
 def test_jobs_outside_of_the_flow_are_mentioned() -> None:
     other = job("other")
-    assert list(drawn([job("load", other)])) == [
-        "load: approved, also after jobs outside of this flow"
-    ]
+    assert drawn([job("load", other)]) == ["load: queued, also after jobs outside of this flow"]
 
 
 def test_long_chain_is_drawn_up_to_a_bound() -> None:
     jobs = [job("a")]
     for i in range(5000):
         jobs.append(job(f"t{i}", jobs[-1]))
-    lines = list(drawn(jobs))
+    lines = drawn(jobs)
     assert lines[-1] == "… 4801 more; --json has all"
     assert max(map(len, lines)) < 120
 
@@ -258,3 +298,95 @@ def test_names_cannot_break_a_diagram_or_a_terminal() -> None:
     (_, node, *_) = mermaid([job('a"]; click x "\x1b[31m')])
     assert "\x1b" not in node
     assert node.count('"') == 2
+
+
+def test_names_and_children_of_alike_jobs_are_kept() -> None:
+    hotel = job("book", name="hotel", status=Status.COMPLETED)
+    flight = job("book", name="flight", status=Status.FAILED)
+    car = job("book", name="car", status=Status.COMPLETED)
+    undo = job("undo", car, name="undo car", status=Status.COMPLETED)
+    waiter = job("waiter", hotel, name="v")
+    jobs = [hotel, flight, car, undo, waiter]
+    assert drawn(jobs) == [
+        "book (hotel): completed",
+        "└─ waiter (v): queued",
+        "book (flight): failed",
+        "book (car): completed",
+        "└─ undo (undo car): completed",
+    ]
+    edges = [line.strip() for line in mermaid(jobs) if "-->" in line]
+    assert edges == ["j2 --> j3", "j0 --> j4"]
+
+
+def test_alike_jobs_with_other_children_have_lines_of_their_own() -> None:
+    one, two = job("fetch"), job("fetch")
+    children = [job("parse", one), job("parse", one), job("parse", one, name="g")]
+    assert drawn([one, two, *children]) == [
+        "fetch: queued",
+        "├─ parse ×2: queued",
+        "└─ parse (g): queued",
+        "fetch: queued",
+    ]
+
+
+def test_edges_of_groups_hold_for_all_their_jobs() -> None:
+    loads = [job("load") for _ in range(4)]
+    cleans = [job("clean", each) for each in loads[:3]]
+    last = job("report", cleans[0])
+    assert drawn([*loads, *cleans, last]) == [
+        "load: queued",
+        "└─ clean: queued",
+        "   └─ report: queued",
+        "load ×2: queued",
+        "└─ clean ×2: queued",
+        "load: queued",
+    ]
+
+
+def test_graph_with_too_many_names_says_what_it_leaves_out() -> None:
+    first = [job("book", name=name) for name in ("hotel", "car")]
+    pages = [job("page", *first, name=f"page {n}") for n in range(10_000)]
+    began = time.monotonic()
+    lines = drawn([*first, *pages, job("join", *pages)])
+    assert time.monotonic() - began < 5
+    assert lines == [
+        "book (hotel): queued",
+        "book (car): queued",
+        "└─ page ×10000: queued, also after book (hotel)",
+        "   └─ join: queued",
+        "(too many names for one graph: alike jobs share a line; --json has all names)",
+    ]
+
+
+@pytest.mark.parametrize("shape", ["zigzag", "layers", "chain"])
+def test_unlike_jobs_that_are_too_many_share_lines(shape: str) -> None:
+    jobs: list[FlowJob] = []
+    for n in range(5000):
+        jobs.append(job("load", *(jobs[-2:-1] if shape == "chain" else ())))
+        before = jobs if shape == "chain" or n == 0 else [jobs[-1], jobs[-3]]
+        if shape == "layers":
+            before = jobs[:: max(1, len(jobs) // 3)]
+        jobs.append(job("clean", *before[-3:]))
+    jobs.append(job("report", jobs[1]))
+    began = time.monotonic()
+    lines = [*drawn(jobs), *mermaid(jobs)]
+    assert time.monotonic() - began < 15
+    assert len(lines) < 2000
+    if shape == "zigzag":
+        assert "└─ clean ×5000: queued" in lines
+        assert any(line.startswith("(too many unlike jobs for one graph") for line in lines)
+        assert any(line.startswith('    caution["too many unlike jobs') for line in lines)
+    if shape == "chain":
+        assert any("more; --json has all" in line for line in lines if "more[" in line)
+
+
+def test_group_of_one_name_shows_it() -> None:
+    assert drawn([job("page", name="a"), job("page", name="a")]) == ["page (a) ×2: queued"]
+
+
+def test_names_in_a_diagram_are_text() -> None:
+    (_, node, *_) = mermaid([job("f", name="<b>1 & 2</b> #lt; %%{init: {}}%% `x`")])
+    assert node == (
+        '    j0["f (#lt;b#gt;1 #amp; 2#lt;/b#gt; #35;lt; #37;#37;{init: {}}#37;#37; #96;x#96;)'
+        '<br/>queued"]'
+    )

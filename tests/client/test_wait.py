@@ -65,7 +65,7 @@ async def test_cancelled_job_raises(client: Client) -> None:
 
 async def test_waiting_ends_at_the_timeout(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
-    cure = f"its status is approved; `laneway jobs explain {job.id}` says why"
+    cure = rf"its status is approved \(queued\); `laneway jobs explain {job.id}` says why"
     with pytest.raises(TimeoutError, match=rf"did not end within 0\.05 s: {cure}"):
         await job.wait(timeout=0.05)
     with pytest.raises(TimeoutError):

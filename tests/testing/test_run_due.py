@@ -255,5 +255,5 @@ def test_no_thread_or_process_is_left(laneway_app: Laneway) -> None:
 
 def test_wait_without_run_due_names_it(laneway_app: Laneway) -> None:
     job = laneway_app.sync.submit("shelve", {"title": "Emma"})
-    with pytest.raises(TimeoutError, match=r"its status is approved; call run_due\(\) first"):
+    with pytest.raises(TimeoutError, match=r"approved \(queued\); call run_due\(\) first"):
         job.wait(timeout=0.01)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from laneway.cli.connection import Backend
+    from laneway.cli.flow_details import FlowDetails
+    from laneway.cli.flow_groups import Grouping
     from laneway.domain.flow import ChangedFlow, Flow, FlowGraph
     from laneway.domain.job_id import IdPrefix
     from laneway.domain.page import Page
@@ -91,15 +93,23 @@ def show_(
     json: Json = False,
 ) -> None:
     """Show a flow and draw its graph, with the states of its jobs."""
-    from laneway.cli import flow_graph
-
-    found = _run(flow_id, _whole)
     if json:
-        show_json(found)
+        show_json(_run(flow_id, _whole))
         return
+    from laneway.cli import flow_details, flow_graph
+    from laneway.cli.flow_groups import grouped
+
+    async def verb(backend: Backend, full: UUID) -> tuple[Flow, Grouping, FlowDetails]:
+        found = await _whole(backend, full)
+        grouping = grouped(found.jobs)
+        alone = [] if mermaid else flow_graph.shown_alone(grouping)
+        details = await flow_details.read_details(backend, full, found.jobs, alone)
+        return found.flow, grouping, details
+
+    flow, grouping, details = _run(flow_id, verb)
     if not mermaid:
-        _line(found.flow)
-    for text in (flow_graph.mermaid if mermaid else flow_graph.drawn)(found.jobs):
+        _line(flow)
+    for text in (flow_graph.mermaid if mermaid else flow_graph.drawn)(grouping, details):
         line(text)
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from laneway.client.wait_note import noting
 from laneway.domain.duration import check_wait
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.errors import DatabaseUnavailable, NotFound, SchemaMismatch, UnsuitableDatabase
 from laneway.store import jobs
 
@@ -48,7 +48,7 @@ async def end_of(
         found = await database.run(jobs.wait(wanted))
         if found is None:
             raise NotFound(f"no job {wanted}")
-        return PollResult(found, found[0], Status(found[0]) in TERMINAL)
+        return PollResult(found, _described(found[0]), Status(found[0]) in TERMINAL)
 
     cure = cure or f"`laneway jobs explain {wanted}` says why"
     with noting(database, wanted) as note:
@@ -98,3 +98,9 @@ async def poll(
         delay = pause * random.uniform(0.8, 1.2)
         await asyncio.sleep(delay if left is None else min(delay, left))
         pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)
+
+
+def _described(status: str) -> str:
+    """`approved (queued)`: the status, and the word that commands show for it, if it is another."""
+    label = label_of(Status(status), None)
+    return status if label == status else f"{status} ({label})"

@@ -58,6 +58,38 @@ it("keeps jobs apart that come after different boxes", () => {
   expect(drawn(wide as GraphJob[]).sizes).toEqual([1, 1, 20, 20]);
 });
 
+it("keeps jobs apart that other boxes come after", () => {
+  const jobs = [...many(10, (n) => job(`p${n}`)), job("u", ["p3"], "undo")];
+  const { nodes, edges, sizes } = drawn(jobs);
+  expect(sizes.toSorted()).toEqual([1, 1, 9]);
+  expect(edges).toHaveLength(1);
+  expect(nodes[edges[0]?.from ?? 0]?.jobs).toEqual([3]);
+  // The split of the last boxes splits those before them.
+  const chains = [
+    ...many(20, (n) => job(`a${n}`, [], "a")),
+    ...many(20, (n) => job(`b${n}`, [`a${n}`], "b")),
+    job("u", ["b5"], "undo"),
+  ];
+  expect(drawn(chains).sizes.toSorted((a, b) => a - b)).toEqual([1, 1, 1, 19, 19]);
+});
+
+it("keeps jobs with names apart, unless they are many", () => {
+  const named = (count: number) =>
+    many(count, (n) => ({ ...job(`p${n}`, [], "book"), name: `trip ${n}` }));
+  expect(drawn(named(12)).nodes).toHaveLength(12);
+  expect(drawn(named(200)).nodes).toHaveLength(1);
+});
+
+it("merges boxes that differ by what comes after them when there are too many", () => {
+  const jobs = [
+    ...many(1000, (n) => job(`a${n}`, [], "a")),
+    ...many(1000, (n) => job(`b${n}`, n === 0 ? ["a0"] : [`a${n - 1}`, `a${n}`], "b")),
+    job("u", ["b0"], "undo"),
+  ];
+  expect(drawn(jobs).sizes.reduce((sum, size) => sum + size, 0)).toBe(2001);
+  expect(drawn(jobs).nodes.length).toBeLessThanOrEqual(240);
+});
+
 it.each([
   ["fan-out", (n: number) => (n === 0 ? [] : ["0"])],
   ["chain", (n: number) => (n === 0 ? [] : [String(n - 1)])],

@@ -2,6 +2,7 @@
 export type GraphJob = {
   id: string;
   job_type: string;
+  name?: string | null;
   /** The jobs that it comes after. */
   after: readonly string[];
   /** The job that runs it as its sub-job. */

@@ -7,12 +7,16 @@ export type Nodes = { nodes: GraphNode[]; edges: GraphEdge[] };
 
 // As many alike jobs stand side by side as single boxes.
 const FEW = 6;
+// Or as many with names.
+const FEW_NAMED = 12;
 // More boxes than this are neither read nor drawn at once.
 const MOST = 240;
 const MOST_BANDS = 60;
+const MOST_ROUNDS = 30;
 
 /**
- * The boxes of a flow. Jobs are alike if they have the same type, and come after the same boxes.
+ * The boxes of a flow. Jobs are alike if they have the same type, come after the same boxes, and the
+ * same boxes come after them.
  * `opened` are the keys of boxes that are shown job by job. However many jobs there are and however
  * they hang together, there are at most `most` boxes: then neighbouring layers share them.
  */
@@ -22,9 +26,9 @@ export function nodesOf(
   opened: ReadonlySet<string> = new Set(),
   most = MOST,
 ): Nodes {
-  const alike = alikeIn(jobs, graph);
+  const alike = alikeIn(jobs, graph, most);
   const nodes = alike.flatMap((node) =>
-    node.jobs.length <= FEW || opened.has(node.key) ? single(node, jobs) : [node],
+    isApart(node, jobs) || opened.has(node.key) ? single(node, jobs) : [node],
   );
   const found =
     nodes.length <= most
@@ -35,29 +39,88 @@ export function nodesOf(
   return { nodes: found, edges: edgesBetween(found, graph) };
 }
 
+function isApart({ jobs: places }: GraphNode, jobs: readonly GraphJob[]): boolean {
+  if (places.length <= FEW) return true;
+  return places.length <= FEW_NAMED && places.some((place) => hasName(jobs[place]));
+}
+
+const hasName = (job: GraphJob | undefined) => job?.name != null && job.name !== job.job_type;
+
 function single({ layer, jobs: places }: GraphNode, jobs: readonly GraphJob[]): GraphNode[] {
   return places.map((place) => ({ key: jobs[place]?.id ?? "", layer, jobs: [place] }));
 }
 
-function alikeIn(jobs: readonly GraphJob[], graph: JobGraph): GraphNode[] {
-  const groupOf: number[] = [];
-  const nodes = new Map<string, GraphNode & { number: number }>();
-  const byLayer = jobs
-    .map((_, place) => place)
-    .sort((a, b) => layerOf(graph, a) - layerOf(graph, b));
-  for (const place of byLayer) {
-    const layer = layerOf(graph, place);
-    const before = new Set(graph.parents[place]?.map((parent) => groupOf[parent]));
+/** Boxes of jobs with the same boxes before and after them; or only before them, if those are too many. */
+function alikeIn(jobs: readonly GraphJob[], graph: JobGraph, most: number): GraphNode[] {
+  const order = jobs.map((_, place) => place).sort((a, b) => layerOf(graph, a) - layerOf(graph, b));
+  // An owner is told from a parent by its sign.
+  const before = jobs.map((_, place) => {
     const owner = graph.owners[place];
-    const sorted = [...before].sort((a, b) => (a ?? 0) - (b ?? 0));
-    const type = jobs[place]?.job_type;
-    const key = JSON.stringify([layer, type, sorted, owner == null ? null : groupOf[owner]]);
-    const node = nodes.get(key) ?? { key, layer, jobs: [], number: nodes.size };
+    const parents = graph.parents[place] ?? [];
+    return owner == null ? parents : [...parents, ~owner];
+  });
+  const behind: number[][] = jobs.map(() => []);
+  for (const [place, near] of before.entries()) {
+    for (const one of near) behind[one < 0 ? ~one : one]?.push(one < 0 ? ~place : place);
+  }
+  const types = numbered(jobs.map(({ job_type }, at) => `${layerOf(graph, at)} ${job_type}`));
+  const merged = split(types, before, order);
+  const groups = refined(merged, before, behind, order, most) ?? merged;
+  const nodes = new Map<number, GraphNode>();
+  for (const place of order) {
+    const layer = layerOf(graph, place);
+    const group = groups[place] as number;
+    // The same when jobs are added to the flow, so that an opened box stays open.
+    const key = JSON.stringify(["alike", jobs[place]?.id]);
+    const node = nodes.get(group) ?? { key, layer, jobs: [] };
     node.jobs.push(place);
-    nodes.set(key, node);
-    groupOf[place] = node.number;
+    nodes.set(group, node);
   }
   return [...nodes.values()];
+}
+
+/** Splits groups until their jobs have the same groups before and behind; null: they are too many. */
+function refined(
+  merged: number[],
+  before: number[][],
+  behind: number[][],
+  order: number[],
+  most: number,
+): number[] | null {
+  const back = [...order].reverse();
+  let [groups, size] = [merged, new Set(merged).size];
+  for (let round = 0; round < MOST_ROUNDS && size <= most; round += 1) {
+    groups = split(split(groups, behind, back), before, order);
+    const found = new Set(groups).size;
+    if (found === size) return groups;
+    size = found;
+  }
+  return null;
+}
+
+function split(groups: number[], near: number[][], order: number[]): number[] {
+  const numbers = new Map<string, number>();
+  const found: number[] = groups.map(() => 0);
+  for (const place of order) {
+    const others = new Set<number>();
+    for (const one of near[place] ?? []) {
+      others.add(one < 0 ? ~(found[~one] as number) : (found[one] as number));
+    }
+    const key = `${groups[place]} ${[...others].sort((a, b) => a - b).join(" ")}`;
+    const number = numbers.get(key) ?? numbers.size;
+    numbers.set(key, number);
+    found[place] = number;
+  }
+  return found;
+}
+
+function numbered(keys: readonly string[]): number[] {
+  const numbers = new Map<string, number>();
+  return keys.map((key) => {
+    const number = numbers.get(key) ?? numbers.size;
+    numbers.set(key, number);
+    return number;
+  });
 }
 
 /** Boxes of neighbouring layers, by type if wanted; null if they are still too many. */
