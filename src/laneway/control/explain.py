@@ -23,6 +23,7 @@ from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import SILENT_S, Blocker
 from laneway.domain.states import TERMINAL, Status
+from laneway.errors import WaitTimeout
 from laneway.store import parents, waits
 from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.brief_waits import BriefWaits
@@ -36,6 +37,8 @@ BOUND: Final = 10_000
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 # Codes of a job that needs what other jobs hold.
 _HELD: Final = frozenset({"slots_full", "limit", "key", "workers_full"})
+# The error of a wait that timed out. The wait stays over, so that a retry fails alike.
+_TIMED_OUT: Final = WaitTimeout.__name__
 # A renewal is late after this part of the time that a lease lasts beyond its renewal.
 _TOLERANCE: Final = 0.25
 
@@ -156,8 +159,17 @@ def _sent_back(job: Job, status: str) -> Reason:
 
 
 def _ended(job: Job) -> Reason:
-    hint = "" if job.status is Status.COMPLETED else "; `laneway jobs retry` runs it again"
+    hint = "" if job.status is Status.COMPLETED else f"; {_retry_hint(job)}"
     return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
+
+
+def _retry_hint(job: Job) -> str:
+    if job.status is Status.FAILED and job.error is not None and job.error.type == _TIMED_OUT:
+        return (
+            "a retry meets the same timeout, because its wait stays over: submit the job again, or"
+            " let its handler catch TimeoutError and retry it then"
+        )
+    return "`laneway jobs retry` runs it again"
 
 
 def _running(job: Job, found: Facts, late: list[Reason]) -> list[Reason]:
