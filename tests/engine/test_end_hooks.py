@@ -189,10 +189,33 @@ async def test_two_applications_with_one_hook_are_named(
     declare(bills, status="completed")
     async with shop, bills:
         await harness.start_worker(shop)
-        assert "on_end.tell" not in caplog.text
+        assert "was published by" not in caplog.text
         await harness.start_worker(bills)
     assert "end hook on_end.tell was published by shop with other job types" in caplog.text
     assert harness.rows(HOOKS)[0][1:4] == ("bills", ["ingest"], ["completed"])
+
+
+async def test_hook_of_a_mistyped_job_type_is_warned_of(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("ingest")
+    async def ingest(ctx: Context) -> None: ...
+
+    @harness.lw.on_end("ingest", "ingst", "laneway.webhook")
+    async def tell(ctx: Context, job: EndedJob) -> None: ...
+
+    @harness.lw.on_end("on_end.tell", "elsewhere")
+    async def watch(ctx: Context, job: EndedJob) -> None: ...
+
+    await harness.start_worker()
+    warned = [
+        each.getMessage() for each in caplog.records
+        if "no worker has published" in each.getMessage()
+    ]  # fmt: skip
+    assert warned == [
+        "end hook on_end.tell: no worker has published the job type ingst; did you mean ingest?",
+        "end hook on_end.watch: no worker has published the job type elsewhere",
+    ]
 
 
 async def test_doctor_names_a_hook_that_no_worker_handles(harness: WorkerHarness) -> None:
