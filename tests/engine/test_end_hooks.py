@@ -12,6 +12,7 @@ import pytest
 
 from laneway import Context, EndedJob, Laneway, PublicError, SyncContext
 from laneway.control import job_type_health
+from laneway.control.health_check import Finding
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import ConfigError
 from laneway.store.migrate import migrate
@@ -216,6 +217,35 @@ async def test_hook_of_a_mistyped_job_type_is_warned_of(
         "end hook on_end.tell: no worker has published the job type ingst; did you mean ingest?",
         "end hook on_end.watch: no worker has published the job type elsewhere",
     ]
+
+
+async def test_doctor_names_hooks_of_mistyped_job_types(harness: WorkerHarness) -> None:
+    @harness.lw.handler("ingest")
+    async def ingest(ctx: Context) -> None: ...
+
+    worker = await harness.start_worker()
+    webhooks = harness.lw.webhooks
+    await webhooks.set("erp", url="https://example.com/", job_types=["ingest"])
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.OK
+    await webhooks.set("erp", job_types=["ingst"])
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.WARN
+    assert found.message == (
+        "the webhook erp is for the job type ingst, which no worker has published;"
+        " did you mean ingest?"
+    )
+    await webhooks.set("erp", enabled=False)
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.OK
+    await worker.stop()
+
+    @harness.lw.on_end("ingst")
+    async def tell(ctx: Context, job: EndedJob) -> None: ...
+
+    await harness.start_worker()
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert "the end hook on_end.tell is for the job type ingst" in found.message
 
 
 async def test_doctor_names_a_hook_that_no_worker_handles(harness: WorkerHarness) -> None:
