@@ -18,6 +18,7 @@ from tests.support.job_factory import JobFactory
 
 Acts = Callable[[], list[tuple[Any, ...]]]
 
+RUN_NOW_RULE = "only jobs that are delayed, snoozed, asleep or wait for a retry can run now"
 VERBS = [
     ("GET", ""),
     ("GET", "/explain"),
@@ -358,7 +359,8 @@ async def test_job_that_waits_for_a_time_runs_now_and_others_are_refused(
         (delayed, "due already", "explain says what it waits for"),
         (factory.submit("costly", run_at=later), "awaiting_approval", "approve it first"),
         (factory.failed("bad"), "failed", "retry it instead"),
-        (factory.running("slow").job_id, "running", "only jobs that wait for their run_at can"),
+        (factory.running("slow").job_id, "running", RUN_NOW_RULE),
+        (factory.completed("done"), "completed", RUN_NOW_RULE),
     ):
         answer = await ask(ben, "POST", f"/jobs/{job_id}/run_now")
         assert (answer.status_code, answer.json()["code"]) == (409, "refused")

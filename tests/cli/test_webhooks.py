@@ -10,6 +10,7 @@ import pytest
 
 from laneway.domain.webhook import check_secret, new_secret
 from tests.cli.conftest import Run
+from tests.support.job_factory import JobFactory
 
 SET = ("webhooks", "set", "erp")
 URL = ("--url", "https://erp.example.com/hook")
@@ -72,3 +73,16 @@ def test_wrong_use_says_what_to_do(
     failed = run(*given)
     assert failed.exit_code == code
     assert message in " ".join(failed.stderr.split())
+
+
+def test_mistyped_job_type_of_webhook_is_noted(run: Run, factory: JobFactory) -> None:
+    factory.publish("ingest")
+    note = "no worker has published ingst yet; did you mean ingest?\n"
+    made = run(*SET, *URL, "--job-types", "ingst,ingest,laneway.webhook")
+    assert made.stderr.startswith(f"{note}webhook erp: created")
+    assert run(*SET, "--timeout-s", 5).stderr == "webhook erp: set timeout_s\n"
+    shown = run("webhooks", "show", "erp")
+    assert (shown.exit_code, shown.stderr) == (0, note)
+    changed = run(*SET, "--job-types", "ingest")
+    assert changed.stderr == "webhook erp: set job_types\n"
+    assert run("webhooks", "show", "erp").stderr == ""

@@ -20,6 +20,7 @@ def read_target(factory: JobFactory) -> None:
 
 
 def run_webhooks(factory: JobFactory) -> None:
+    factory.run(end_hooks.job_types_of())
     made = Webhook("erp", "https://example.com/")
     assert factory.run(webhooks.create(made, new_secret(), "me"))
     assert factory.run(webhooks.change("erp", {"secret": new_secret(), "enabled": False}, "me"))

@@ -396,6 +396,19 @@ async def test_explain_shows_how_job_ended(db: Database, factory: JobFactory) ->
     )
 
 
+async def test_retry_is_not_advised_after_a_wait_that_timed_out(
+    db: Database, factory: JobFactory
+) -> None:
+    claim = factory.running()
+    error = '{"type": "WaitTimeout", "message": "reviewed did not come within 8 s"}'
+    factory.settle(claim, "giveup", error=error)
+    message = await message_of(db, claim.job_id, "failed")
+    assert "laneway jobs retry" not in message
+    assert "; a retry meets the same timeout" in message
+    assert "submit the job again" in message
+    assert "catch TimeoutError" in message
+
+
 async def test_unknown_job_cannot_be_explained(db: Database) -> None:
     with pytest.raises(NotFound):
         await explain(db, uuid4())

@@ -17,8 +17,13 @@ from laneway.domain.explanation import Reason
 from laneway.domain.job import Job
 from laneway.domain.states import Status
 from laneway.domain.wait import WaitsFor
+from laneway.store import handler_waits, leases
 from laneway.store.database import Database
+from laneway.store.handler_waits import NewWait
+from laneway.store.leases import Verdict
 from tests.support.job_factory import JobFactory
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -126,9 +131,8 @@ async def test_circle_of_waits_is_named(db: Database, factory: JobFactory) -> No
 
 
 def job_that_waits(wait: WaitsFor, workspace: str = "default") -> Job:
-    now = datetime(2026, 11, 18, 12, tzinfo=UTC)
     return Job(
-        id=UUID(int=7), job_type="greet", lane="default", status=Status.WAITING, created_at=now,
+        id=UUID(int=7), job_type="greet", lane="default", status=Status.WAITING, created_at=NOW,
         waits_for=wait, workspace=workspace,
     )  # fmt: skip
 
@@ -136,7 +140,7 @@ def job_that_waits(wait: WaitsFor, workspace: str = "default") -> Job:
 def test_wait_for_an_event_says_how_to_send_it() -> None:
     until = datetime(2026, 11, 19, microsecond=185467, tzinfo=UTC)
     wait = WaitsFor(kind="event", event="reviewed", key="folder-7", until=until)
-    [reason] = waiting_reasons(job_that_waits(wait), None)
+    [reason] = waiting_reasons(job_that_waits(wait), None, NOW)
     assert reason.message == (
         "it waits for the event reviewed with the key folder-7, until 2026-11-19T00:00:00+00:00 at"
         " the latest (`laneway events send reviewed '{…}' --key folder-7`)"
@@ -145,7 +149,7 @@ def test_wait_for_an_event_says_how_to_send_it() -> None:
 
 def test_command_that_sends_an_event_names_the_workspace() -> None:
     wait = WaitsFor(kind="event", event="reviewed", key="7")
-    [reason] = waiting_reasons(job_that_waits(wait, "the lab"), None)
+    [reason] = waiting_reasons(job_that_waits(wait, "the lab"), None, NOW)
     assert reason.message.endswith(
         "(`laneway events send reviewed '{…}' --key 7 --workspace 'the lab'`)"
     )
@@ -153,7 +157,7 @@ def test_command_that_sends_an_event_names_the_workspace() -> None:
 
 def test_command_that_sends_an_event_needs_its_payload() -> None:
     wait = WaitsFor(kind="event", event="reviewed", key="7")
-    [reason] = waiting_reasons(job_that_waits(wait), None)
+    [reason] = waiting_reasons(job_that_waits(wait), None, NOW)
     command = reason.message.partition("(`")[2].removesuffix("`)")
     refused = CliRunner().invoke(app, shlex.split(command)[1:])
     assert refused.exit_code == 2
@@ -162,7 +166,7 @@ def test_command_that_sends_an_event_needs_its_payload() -> None:
 
 def test_command_that_sends_an_event_runs_nothing_else() -> None:
     wait = WaitsFor(kind="event", event="paid; reboot", key="$(reboot) `reboot`")
-    [reason] = waiting_reasons(job_that_waits(wait), None)
+    [reason] = waiting_reasons(job_that_waits(wait), None, NOW)
     command = reason.message.partition("(`")[2].removesuffix("`)")
     assert shlex.split(command)[2:] == [
         "send", "paid; reboot", "{…}", "--key", "$(reboot) `reboot`",
@@ -172,6 +176,60 @@ def test_command_that_sends_an_event_runs_nothing_else() -> None:
 def test_sleeping_job_says_until_when() -> None:
     until = datetime(2026, 11, 19, microsecond=185467, tzinfo=UTC)
     wait = WaitsFor(kind="sleep", name="cool-down", until=until)
-    [reason] = waiting_reasons(job_that_waits(wait), None)
+    [reason] = waiting_reasons(job_that_waits(wait), None, NOW)
     assert reason.code == "sleeping"
     assert reason.message.startswith("its handler sleeps until 2026-11-19T00:00:00+00:00 (")
+
+
+REVIEW = NewWait("review", "event", 60.0, event="reviewed", key="7")
+NAP = NewWait("nap", "sleep", 60.0)
+
+
+def suspended(factory: JobFactory, wait: NewWait) -> UUID:
+    claim = factory.running()
+    assert factory.run(handler_waits.begin(claim, wait)).state == "open"
+    assert factory.run(leases.settle([Verdict(claim, "wait", wait.name)]))
+    return claim.job_id
+
+
+def pass_time(factory: JobFactory) -> str:
+    """End the time of the wait 40 s ago; return it as explain writes it."""
+    row = factory.conn.execute(
+        "update laneway.waiting set wake_at = clock_timestamp() - interval '40 s' returning wake_at"
+    ).fetchone()
+    assert row is not None
+    return str(row[0].isoformat(timespec="seconds"))
+
+
+@pytest.mark.parametrize("wait", [REVIEW, NAP], ids=lambda wait: wait.kind)
+async def test_wait_whose_time_is_over_names_the_missing_worker(
+    db: Database, factory: JobFactory, wait: NewWait
+) -> None:
+    factory.register(name="first")
+    job_id = suspended(factory, wait)
+    [waits] = await reasons(db, job_id)
+    assert "over since" not in waits.message
+    until = pass_time(factory)
+    [waits] = await reasons(db, job_id)
+    assert f"; its time is over since {until}: a worker" in waits.message
+    assert "laneway jobs run-now" not in waits.message
+    assert "laneway events send" not in waits.message
+    for ago_s, code in ((20, "worker_silent"), (60, "no_worker")):
+        factory.conn.execute(
+            "update laneway.workers set seen_at = clock_timestamp() - make_interval(secs => %s)",
+            [ago_s],
+        )
+        worker, again = await reasons(db, job_id)
+        assert (worker.code, again) == (code, waits)
+        assert "first" in worker.message
+
+
+@pytest.mark.parametrize("wait", [REVIEW, NAP], ids=lambda wait: wait.kind)
+async def test_wait_names_a_missing_worker_before_its_end(
+    db: Database, factory: JobFactory, wait: NewWait
+) -> None:
+    job_id = suspended(factory, wait)
+    waits, worker = await reasons(db, job_id)
+    assert (worker.code, "laneway" in waits.message) == ("no_worker", True)
+    factory.register(job_types=("other",))
+    assert [each.code for each in await reasons(db, job_id)][1:] == ["type_not_handled"]

@@ -47,8 +47,8 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFa
     found = await all_checks(db)
     assert list(found) == [
         "database", "blockers", "schema", "pooler", "listen", "settings", "clock", "speed",
-        "workers", "leases", "jobs", "waits", "circles", "job types", "handlers", "failures",
-        "tokens", "remote tokens", "rights", "snapshots",
+        "workers", "leases", "jobs", "waits", "circles", "job types", "handlers", "hooks",
+        "failures", "tokens", "remote tokens", "rights", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN

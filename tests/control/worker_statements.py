@@ -56,6 +56,8 @@ def run_worker(factory: JobFactory, _: None) -> None:
     assert factory.run(workers.conflicts(["encode"])) == []
     assert factory.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
     factory.run(job_types.touch_publishers([("encode", "app")]))
+    assert factory.run(workers.published(["encode"])).keys() == {"encode"}
+    factory.run(workers.published_names())
     publish_hooks(factory)
     read_target(factory)
     factory.register(("ingestion",))

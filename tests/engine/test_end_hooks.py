@@ -12,6 +12,7 @@ import pytest
 
 from laneway import Context, EndedJob, Laneway, PublicError, SyncContext
 from laneway.control import job_type_health
+from laneway.control.health_check import Finding
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import ConfigError
 from laneway.store.migrate import migrate
@@ -189,10 +190,62 @@ async def test_two_applications_with_one_hook_are_named(
     declare(bills, status="completed")
     async with shop, bills:
         await harness.start_worker(shop)
-        assert "on_end.tell" not in caplog.text
+        assert "was published by" not in caplog.text
         await harness.start_worker(bills)
     assert "end hook on_end.tell was published by shop with other job types" in caplog.text
     assert harness.rows(HOOKS)[0][1:4] == ("bills", ["ingest"], ["completed"])
+
+
+async def test_hook_of_a_mistyped_job_type_is_warned_of(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("ingest")
+    async def ingest(ctx: Context) -> None: ...
+
+    @harness.lw.on_end("ingest", "ingst", "laneway.webhook")
+    async def tell(ctx: Context, job: EndedJob) -> None: ...
+
+    @harness.lw.on_end("on_end.tell", "elsewhere")
+    async def watch(ctx: Context, job: EndedJob) -> None: ...
+
+    await harness.start_worker()
+    warned = [
+        each.getMessage() for each in caplog.records
+        if "no worker has published" in each.getMessage()
+    ]  # fmt: skip
+    assert warned == [
+        "end hook on_end.tell: no worker has published the job type ingst; did you mean ingest?",
+        "end hook on_end.watch: no worker has published the job type elsewhere",
+    ]
+
+
+async def test_doctor_names_hooks_of_mistyped_job_types(harness: WorkerHarness) -> None:
+    @harness.lw.handler("ingest")
+    async def ingest(ctx: Context) -> None: ...
+
+    worker = await harness.start_worker()
+    webhooks = harness.lw.webhooks
+    await webhooks.set("erp", url="https://example.com/", job_types=["ingest"])
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.OK
+    await webhooks.set("erp", job_types=["ingst"])
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.WARN
+    assert found.message == (
+        "the webhook erp is for the job type ingst, which no worker has published;"
+        " did you mean ingest?"
+    )
+    await webhooks.set("erp", enabled=False)
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert found.finding is Finding.OK
+    await worker.stop()
+
+    @harness.lw.on_end("ingst")
+    async def tell(ctx: Context, job: EndedJob) -> None: ...
+
+    await harness.start_worker()
+    found = await job_type_health.check_hooks(harness.lw.database)
+    assert "the end hook on_end.tell is for the job type ingst" in found.message
 
 
 async def test_doctor_names_a_hook_that_no_worker_handles(harness: WorkerHarness) -> None:

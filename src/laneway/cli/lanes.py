@@ -10,7 +10,7 @@ import typer
 from laneway.cli import completion, connection, history
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.name_notes import note_unpublished_type
+from laneway.cli.name_notes import note_unpublished_types
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
@@ -146,7 +146,7 @@ def move(job_type: JobType, lane: Name, json: Json = False) -> None:
 
     async def verb(backend: connection.Backend) -> Lane:
         changed = await backend.call(operations.take_type(lane, job_type))
-        await note_unpublished_type(backend, job_type)
+        await note_unpublished_types(backend, [job_type])
         return changed
 
     _show_done(connection.run(verb), f"now takes {visible(job_type)}", json)

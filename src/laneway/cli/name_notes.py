@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from laneway.cli.output import note, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from laneway.cli.connection import Backend
     from laneway.domain.job_type import PublishedType
 
@@ -25,12 +27,19 @@ async def note_unknown_type(backend: Backend, job_type: str | None) -> None:
         note(f"no worker has published {visible(job_type)}{visible(similar)}")
 
 
-async def note_unpublished_type(backend: Backend, job_type: str) -> None:
-    """Print a note when no worker has published a job type that was just moved."""
-    published = await _published(backend)
-    if published is not None and all(each.name != job_type for each in published):
-        similar = _similar(job_type, published)
-        note(f"no worker has published {visible(job_type)} yet{visible(similar)}")
+async def note_unpublished_types(backend: Backend, job_types: Iterable[str]) -> None:
+    """Print a note for each job type that was named and that no worker has published."""
+    from laneway.domain.webhook import WEBHOOK_TYPE
+
+    # Laneway's own type is published by the first worker that delivers.
+    named = [each for each in job_types if each != WEBHOOK_TYPE]
+    if not named or (published := await _published(backend)) is None:
+        return
+    known = {each.name for each in published}
+    for job_type in named:
+        if job_type not in known:
+            similar = _similar(job_type, published)
+            note(f"no worker has published {visible(job_type)} yet{visible(similar)}")
 
 
 async def note_unknown_lane(backend: Backend, lane: str | None) -> None:

@@ -11,6 +11,7 @@ import typer
 from laneway.cli import connection
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
+from laneway.cli.name_notes import note_unpublished_types
 from laneway.cli.output import line, moment, note, show, show_json, show_json_lines
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.webhook import SavedWebhook, Webhook, WebhookSettings
@@ -40,13 +41,19 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(webhook: Name, json: Json = False) -> None:
     """Show one webhook; its secret is never shown."""
-    found = connection.call(operations.get_webhook(webhook))
+    found = connection.run(lambda backend: _get(backend, webhook))
     if json:
         show_json(found)
         return
     from laneway.cli import webhook_tables
 
     show(webhook_tables.webhook(found))
+
+
+async def _get(backend: Backend, name: str) -> Webhook:
+    found = await backend.call(operations.get_webhook(name))
+    await note_unpublished_types(backend, found.job_types)
+    return found
 
 
 @app.command("set")
@@ -70,6 +77,15 @@ def set_(
 
 
 async def _put(backend: Backend, name: str, settings: WebhookSettings) -> tuple[str, SavedWebhook]:
+    done, saved = await _create_or_change(backend, name, settings)
+    if "job_types" in settings:
+        await note_unpublished_types(backend, saved.webhook.job_types)
+    return done, saved
+
+
+async def _create_or_change(
+    backend: Backend, name: str, settings: WebhookSettings
+) -> tuple[str, SavedWebhook]:
     try:
         changed = await backend.call(operations.change_webhook(name, settings))
     except NotFound:

@@ -7,7 +7,7 @@ does. A test verifies that a claim takes every job whose only reason is its plac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from shlex import quote
 from typing import Final
 from uuid import UUID
@@ -17,26 +17,28 @@ from laneway.control.circles import find_circle
 from laneway.control.nearest_type import SeenTypes, with_nearest_type
 from laneway.control.start_estimate import estimate_start
 from laneway.control.waiting import waiting_reasons
+from laneway.control.worker_reasons import NAMED, listed, moment, worker_reasons
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
-from laneway.domain.overview import DEAD_S, SILENT_S, Blocker
+from laneway.domain.overview import SILENT_S, Blocker
 from laneway.domain.states import TERMINAL, Status
-from laneway.domain.webhook import DELIVERY_CURE, WEBHOOK_TYPE
+from laneway.errors import WaitTimeout
 from laneway.store import parents, waits
 from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
+from laneway.store.parents import OpenParents
 
 BOUND: Final = 10_000
 # Codes that only describe the place of a job that could start.
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
-_HOLDERS: Final = 5
-_START_ONE: Final = "start one that has it with `laneway worker APP`"
 # Codes of a job that needs what other jobs hold.
 _HELD: Final = frozenset({"slots_full", "limit", "key", "workers_full"})
+# The error of a wait that timed out. The wait stays over, so that a retry fails alike.
+_TIMED_OUT: Final = WaitTimeout.__name__
 # A renewal is late after this part of the time that a lease lasts beyond its renewal.
 _TOLERANCE: Final = 0.25
 
@@ -68,14 +70,14 @@ async def _explain(
     db: Database, job_id: UUID, debug: bool, reader: str | None, seen_types: SeenTypes | None
 ) -> Explanation:
     # Facts first: the job, read afterwards, has the newer state.
-    found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
+    found = await db.run(facts(job_id, bound=BOUND, holders=NAMED))
     job = await jobs.show(db, job_id)
     if not debug:
         job = job.public()
     if found is None:
         return Explanation.of(job, [])
     if job.status is Status.WAITING:
-        reasons = waiting_reasons(job, await db.run(parents.read(job_id))) + _time(job, found)
+        reasons = _waiting(job, found, await db.run(parents.read(job_id)))
         if not found.is_published:
             reasons += await with_nearest_type(db, _published(found), found.job_type, seen_types)
         return Explanation.of(job, reasons, None, _run_time(found))
@@ -94,6 +96,21 @@ async def _explain(
     return Explanation.of(job, reasons, starts_in_s, _run_time(found))
 
 
+def _waiting(job: Job, found: Facts, open_parents: OpenParents | None) -> list[Reason]:
+    """The reasons of a waiting job; also why no worker can run it, if only a worker continues it.
+
+    A time that is over is noticed by a worker, so without one the job waits on.
+    """
+    reasons = [*waiting_reasons(job, open_parents, found.read_at), *_time(job, found)]
+    wait = job.waits_for
+    if wait is None or wait.kind not in ("event", "sleep"):
+        return reasons
+    if wait.is_over(found.read_at):
+        return [*worker_reasons(found), *reasons]
+    # A worker that is full or silent now may be available at the end of the wait.
+    return reasons if found.serving else [*reasons, *worker_reasons(found)]
+
+
 def _run_time(found: Facts) -> float | None:
     return None if found.run_s is None else round(found.run_s, 3)
 
@@ -108,7 +125,7 @@ def reasons_of(
         return _running(job, found, _late_renewal(job, found, renewed_at))
     if job.status is Status.PENDING and job.claimed_at is not None:
         return _analysing(job, _late_renewal(job, found, renewed_at))
-    blocks = [*_time(job, found), *_gates(found), *_workers(found), *_locks(blockers)]
+    blocks = [*_time(job, found), *_gates(found), *worker_reasons(found), *_locks(blockers)]
     if job.status is Status.PENDING:
         # Limits and keys apply to runs only.
         blocks.insert(0, Reason("pending", "its analysis has not started yet"))
@@ -125,7 +142,7 @@ def _approval(job: Job, found: Facts) -> Reason:
     approver = "anyone who may approve"
     if found.two_person:
         approver = f"another person (not {excluded_approver(job.created_by)})"
-    expiry = f"; the request expires at {_moment(job.expires_at)}" if job.expires_at else ""
+    expiry = f"; the request expires at {moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval",
         f"it waits for an approval (`laneway jobs approve {job.id}`) by {approver}{expiry}",
@@ -142,15 +159,24 @@ def _sent_back(job: Job, status: str) -> Reason:
 
 
 def _ended(job: Job) -> Reason:
-    hint = "" if job.status is Status.COMPLETED else "; `laneway jobs retry` runs it again"
+    hint = "" if job.status is Status.COMPLETED else f"; {_retry_hint(job)}"
     return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
+
+
+def _retry_hint(job: Job) -> str:
+    if job.status is Status.FAILED and job.error is not None and job.error.type == _TIMED_OUT:
+        return (
+            "a retry meets the same timeout, because its wait stays over: submit the job again, or"
+            " let its handler catch TimeoutError and retry it then"
+        )
+    return "`laneway jobs retry` runs it again"
 
 
 def _running(job: Job, found: Facts, late: list[Reason]) -> list[Reason]:
     how = "it is leased" if late else "it runs"
     reasons = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
     if found.waits_for:
-        jobs_waited = _listed([str(each) for each in found.waits_for])
+        jobs_waited = listed([str(each) for each in found.waits_for])
         one = "job" if len(found.waits_for) == 1 else "jobs"
         reasons.append(Reason("waits_for_job", f"its handler waits for {one} {jobs_waited}"))
     if job.cancel_requested_at is not None:
@@ -175,13 +201,13 @@ def _late_renewal(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
     if not is_late or job.lease_until != found.lease_until:
         return []
     since = found.lease_until - timedelta(seconds=found.lease_s)
-    text = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
+    text = f"its worker has not renewed its lease since {moment(since)}, {silent_s:.0f} s ago"
     if found.lapsed_s > 0:
         code, then = "lease_lapsed", ""
         text += f"; the lease lapsed {found.lapsed_s:.0f} s ago"
     else:
         code, then = "worker_silent", "then "
-        left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
+        left = f"{-found.lapsed_s:.0f} s, at {moment(found.lease_until)}"
         text += f"; the lease lapses in {left}"
     if found.is_watched:
         return [Reason(code, f"{text}: {then}another worker or server takes the job back")]
@@ -190,15 +216,11 @@ def _late_renewal(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
     return [Reason(code, f"{text}; {unseen}, and {cure}")]
 
 
-def _moment(at: datetime) -> str:
-    return at.isoformat(timespec="seconds")
-
-
 def _time(job: Job, found: Facts) -> list[Reason]:
     if found.due_in_s is None or found.due_in_s <= 0:
         return []
     why = f" (retry {job.retries} of {job.max_retries})" if job.retries else ""
-    at = f", at {_moment(job.run_at)}" if job.run_at else ""
+    at = f", at {moment(job.run_at)}" if job.run_at else ""
     return [Reason("delayed", f"it is due in {found.due_in_s:.0f} s{at}{why}")]
 
 
@@ -271,81 +293,6 @@ def _key(found: Facts) -> list[Reason]:
     before = f"; {found.key_ahead} wait for it before this one" if found.key_ahead else ""
     state = f"held by job {found.key_holder}" if found.key_holder else "about to be passed on"
     return [Reason("key", f"its concurrency_key is {state}{before}")]
-
-
-def _workers(found: Facts) -> list[Reason]:
-    last = found.last_seen
-    died = ""
-    if last is not None and last.stopped_at is not None:
-        died = f"; the last one, {last.name}, stopped at {_moment(last.stopped_at)}"
-    elif last is not None:
-        died = f"; the last one, {last.name}, was last seen at {_moment(last.seen_at)}"
-    if not found.live:
-        lane = f", so none serves the lane {found.lane}{died}" if last else ""
-        return [
-            Reason("no_worker", f"no worker is alive{lane}: start one with `laneway worker APP`")
-        ]
-    live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
-    if not found.knowing:
-        lacking, cure = f"has a handler for {found.job_type}", _START_ONE
-        if found.job_type == WEBHOOK_TYPE:
-            lacking, cure = "delivers to webhooks", DELIVERY_CURE
-        return [Reason("type_not_handled", f"none of {live} {lacking}{died}: {cure}")]
-    if not found.serving:
-        return [
-            Reason(
-                "lane_not_served",
-                f"no live worker with a handler for {found.job_type} serves the lane "
-                f"{found.lane}{died}: start one with `laneway worker APP --lanes {found.lane}`",
-            )
-        ]
-    if found.drained == found.serving:
-        return [
-            Reason(
-                "workers_drained",
-                f"every worker that serves {found.job_type} is drained: the job starts once one is"
-                " resumed with `laneway admin workers resume WORKER`",
-            )
-        ]
-    return _unavailable(found)
-
-
-def _unavailable(found: Facts) -> list[Reason]:
-    """The reasons why no worker that could run it takes it now; empty if one may."""
-    stopping = [worker.name for worker in found.candidates if worker.is_stopping]
-    silent = [
-        f"{worker.name} since {_moment(worker.seen_at)}, {worker.unseen_s:.0f} s ago"
-        for worker in found.candidates
-        if worker.is_silent
-    ]
-    full = [
-        f"{worker.name} ({worker.capacity}, since {_moment(worker.full_since)})"
-        for worker in found.candidates
-        if worker.is_full and worker.full_since is not None
-    ]
-    if len(stopping) + len(silent) + len(full) < len(found.candidates):
-        return []
-    served = f"that serve {found.job_type} in the lane {found.lane}"
-    reasons = []
-    if silent:
-        message = (
-            f"workers {served} have not been seen: {_listed(silent)}; "
-            f"they count as dead after {DEAD_S:.0f} s; if they were killed, start another with"
-            " `laneway worker APP`"
-        )
-        reasons.append(Reason("worker_silent", message))
-    if stopping:
-        message = f"workers {served} are stopping and take no more jobs: {_listed(stopping)}"
-        reasons.append(Reason("workers_stopping", message))
-    if full:
-        message = f"workers {served} have no room for another job: {_listed(full)}"
-        reasons.append(Reason("workers_full", message))
-    return reasons
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _HOLDERS
-    return ", ".join(names[:_HOLDERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:

@@ -14,6 +14,7 @@ from laneway.control.job_type_health import (
     check_circles,
     check_failures,
     check_handlers,
+    check_hooks,
     check_publishers,
     check_remote_tokens,
 )
@@ -77,6 +78,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
             ("circles", check_circles),
             ("job types", check_publishers),
             ("handlers", check_handlers),
+            ("hooks", check_hooks),
             ("failures", check_failures),
             ("tokens", check_tokens),
             ("remote tokens", check_remote_tokens),

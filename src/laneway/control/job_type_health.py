@@ -14,8 +14,9 @@ from laneway.domain.job_type import forget_command
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import visible
 from laneway.domain.webhook import DELIVERY_CURE, WEBHOOK_TYPE
-from laneway.store import health, job_types, schedules, waits, workers
+from laneway.store import end_hooks, health, job_types, schedules, waits, workers
 from laneway.store.database import Database
+from laneway.store.unpublished_types import find_unpublished
 
 STALE_SHOWN: Final = 100
 # Job types with due jobs that `doctor` reads.
@@ -97,6 +98,25 @@ async def _check_schedules(db: Database, name: str) -> HealthCheck:
         f" {visible(first.name)} submits{and_more(unserved)}",
         "start a worker that has the handler, or disable the schedule with"
         f" `laneway schedules disable {quote(visible(first.name))}`",
+    )
+
+
+async def check_hooks(db: Database) -> HealthCheck:
+    """Every job type that an end hook or an enabled webhook names has been published."""
+    name = "hooks"
+    named = await db.run(end_hooks.job_types_of())
+    unknown = await find_unpublished(db, {each for types in named.values() for each in types})
+    found = [(hook, each) for hook, types in named.items() for each in types if each in unknown]
+    if not found:
+        return ok(name, "workers have published every job type that hooks and webhooks name")
+    hook, job_type = found[0]
+    near = visible(unknown[job_type])
+    return warn(
+        name,
+        f"the {visible(hook)} is for the job type {visible(job_type)},"
+        f" which no worker has published{near}{and_more(found)}",
+        "correct the name in @lw.on_end or with `laneway webhooks set WEBHOOK --job-types A,B`, or"
+        " start a worker that has the type",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from datetime import datetime
 
+from laneway.control.worker_reasons import moment
 from laneway.domain.explanation import Reason
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.states import Status, label_of
@@ -16,13 +17,13 @@ _PAYLOAD = "{…}"
 _ENDED = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 
 
-def waiting_reasons(job: Job, open_parents: OpenParents | None) -> list[Reason]:
-    """The reasons, the most decisive first."""
+def waiting_reasons(job: Job, open_parents: OpenParents | None, now: datetime) -> list[Reason]:
+    """The reasons, the most decisive first; `now` by the database's clock."""
     wait = job.waits_for
     if wait is not None and wait.kind == "event":
-        return [_event(job, wait)]
+        return [_event(job, wait, now)]
     if wait is not None and wait.kind == "sleep":
-        return [_sleep(job, wait)]
+        return [_sleep(job, wait, now)]
     if open_parents is None:
         return [Reason("waits_for_jobs", "all that it waits for has ended: it is queued shortly")]
     is_owner = wait is not None and wait.kind == "sub_jobs"
@@ -71,23 +72,26 @@ def _state_words(one: OpenParent) -> str:
     return label_of(Status(one.status), None).replace("_", " ")
 
 
-def _event(job: Job, wait: WaitsFor) -> Reason:
+def _event(job: Job, wait: WaitsFor, now: datetime) -> Reason:
     key = f" with the key {wait.key}" if wait.key else ""
-    until = f", until {_moment(wait.until)} at the latest" if wait.until else ""
+    text = f"it waits for the event {wait.event}{key}"
+    if wait.until and wait.is_over(now):
+        return Reason("waits_for_event", f"{text}; {_over(wait.until)}")
+    until = f", until {moment(wait.until)} at the latest" if wait.until else ""
     # Names and keys may come from payloads: the command must not run what stands in them.
     options = ["--key", wait.key] if wait.key else []
     if job.workspace != DEFAULT_WORKSPACE:
         options += ["--workspace", job.workspace]
     command = shlex.join(["laneway", "events", "send", wait.event or "", _PAYLOAD, *options])
-    return Reason(
-        "waits_for_event", f"it waits for the event {wait.event}{key}{until} (`{command}`)"
-    )
+    return Reason("waits_for_event", f"{text}{until} (`{command}`)")
 
 
-def _sleep(job: Job, wait: WaitsFor) -> Reason:
-    until = f" until {_moment(wait.until)}" if wait.until else ""
+def _sleep(job: Job, wait: WaitsFor, now: datetime) -> Reason:
+    if wait.until and wait.is_over(now):
+        return Reason("sleeping", f"its handler sleeps; {_over(wait.until)}")
+    until = f" until {moment(wait.until)}" if wait.until else ""
     return Reason("sleeping", f"its handler sleeps{until} (`laneway jobs run-now {job.id}`)")
 
 
-def _moment(at: datetime) -> str:
-    return at.isoformat(timespec="seconds")  # the command line shows only this form in local time
+def _over(until: datetime) -> str:
+    return f"its time is over since {moment(until)}: a worker that can run it continues it"

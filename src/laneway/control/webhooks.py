@@ -25,6 +25,7 @@ from laneway.errors import InvalidInput, Refused
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import webhooks as store
 from laneway.store.database import Database
+from laneway.store.unpublished_types import find_unpublished
 
 log = SafeLogger("laneway.control")
 
@@ -78,6 +79,7 @@ async def create(
         made = await _read(change, name)
         change.after = _audited(made)
     log.info("webhook %s: created by %s", name, by)
+    await _log_unpublished(db, made)
     return SavedWebhook(made, generated)
 
 
@@ -91,6 +93,8 @@ async def change(db: Database, name: str, settings: Mapping[str, object], *, by:
     async with audited(db, by, "webhook.changed", "webhook", name) as audited_change:
         changed = await _change(audited_change, name, checked, by)
     log.info("webhook %s: %s, by %s", name, ", ".join(sorted(checked)), by)
+    if "job_types" in checked:
+        await _log_unpublished(db, changed)
     return changed
 
 
@@ -128,6 +132,12 @@ async def test(db: Database, name: str, *, by: str) -> TestDelivery:
     log.info("webhook %s: %s, by %s", name, log_words({"test": str(job_id)}), by)
     await notifications.wake(db, [WEBHOOK_TYPE])
     return TestDelivery(job_id)
+
+
+async def _log_unpublished(db: Database, webhook: Webhook) -> None:
+    for job_type, near in (await find_unpublished(db, webhook.job_types)).items():
+        text = log_words({"type": job_type})
+        log.info("webhook %s: no worker has published %s%s", webhook.name, text, near)
 
 
 async def _read(db: Database | AuditedChange, name: str) -> Webhook:

@@ -83,6 +83,7 @@ _INSTEAD: Final = {
     Status.FAILED: "retry it instead",
     Status.CANCELLED: "retry it instead",
 }
+_CAN_RUN_NOW: Final = "only jobs that are delayed, snoozed, asleep or wait for a retry can run now"
 
 
 def check_made_due(job_id: UUID, found_in: str | None, *, is_done: bool) -> None:
@@ -92,7 +93,7 @@ def check_made_due(job_id: UUID, found_in: str | None, *, is_done: bool) -> None
     if found_in == "due":
         raise Refused(f"job {job_id} is due already: explain says what it waits for")
     found = found_status(job_id, found_in)
-    hint = _INSTEAD.get(found, "only jobs that wait for their run_at can run now")
+    hint = _INSTEAD.get(found, _CAN_RUN_NOW)
     raise Refused(f"job {job_id} is {found}: {hint}")
 
 

@@ -36,6 +36,10 @@ class WaitsFor:
     event: Annotated[str | None, Doc("The name of the event")] = None
     key: Annotated[str | None, Doc("The key of the event")] = None
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether the time of the wait is over."""
+        return self.until is not None and self.until <= now
+
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> WaitsFor:
         """Read the column `waits_for` of laneway.jobs_view."""

@@ -25,13 +25,14 @@ from laneway.domain.overview import TOUCH_S
 from laneway.domain.schedule import Schedule, encode_payload
 from laneway.domain.suggestion import suggest
 from laneway.engine.claim.capacity import Capacity
+from laneway.engine.hook_publisher import publish_hooks, warn_of_unknown_types
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import end_hooks, job_types, lanes, limits, schedules
+from laneway.store import job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.missing_limits import create_missing
 from laneway.store.workers import Presence, WorkerInfo, conflicts, publish, register, stop, touch
@@ -140,6 +141,7 @@ class Registrar(Service):
         for hook in registry.end_hooks.values():
             self._hooks[pairs[hook.name]].append(hook)
         await self._publish_hooks(REPLACED_S)
+        await warn_of_unknown_types(self._database, registry.end_hooks.values())
         for conflict in await self._database.run(conflicts(list(pairs))):
             log.warning(
                 "%s: the stricter policy stays. Make the handlers equal; if an application is gone,"
@@ -161,12 +163,7 @@ class Registrar(Service):
 
         A hook that a live worker handles is not deleted, so look again later.
         """
-        for other in await self._database.run(end_hooks.publish(self._hooks)):
-            log.warning(
-                "end hook %s was published by %s with other job types, statuses or workspaces: the"
-                " newest publication counts. Make them equal, or give one another name=",
-                other.name, other.application,
-            )  # fmt: skip
+        await publish_hooks(self._database, self._hooks)
         self._hooks_at = time.monotonic() + again_s
 
     async def _create_limits(self, registry: Registry, by: str) -> None:

@@ -35,3 +35,10 @@ def publish(hooks: Mapping[str, Collection[EndHook]]) -> Statement[list[Replaced
         lambda rows: [ReplacedHook(*row) for row in rows],
         {"hooks": json.dumps(given), "applications": list(hooks)},
     )
+
+
+def job_types_of(limit: int = 1000) -> Statement[dict[str, list[str]]]:
+    """The job types of each `end hook NAME` and enabled `webhook NAME` that is not for all."""
+    return Statement(
+        "end_hooks/list_hooks", lambda rows: {row[0]: row[1] for row in rows}, {"limit": limit}
+    )

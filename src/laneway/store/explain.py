@@ -88,6 +88,7 @@ class Facts(NamedTuple):
     - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type;
       `type_run_s`: of the types of the lane; `lane_run_s`: of all its jobs.
     - `types_ahead`: the number of due jobs before it by type; `running`: jobs that run in the lane.
+    - `read_at`: the time of these facts, by the database's clock.
     """
 
     job_type: str
@@ -126,6 +127,7 @@ class Facts(NamedTuple):
     type_run_s: dict[str, float]
     lane_run_s: float | None
     running: list[RunningJob]
+    read_at: datetime
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -133,8 +135,8 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:-5]
-    waited, types_ahead, type_run_s, lane_run_s, running = rows[0][-5:]
+    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:-6]
+    waited, types_ahead, type_run_s, lane_run_s, running, read_at = rows[0][-6:]
     if passed:
         # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
@@ -154,7 +156,7 @@ def _facts(rows: list[Row]) -> Facts | None:
     return Facts._make(
         [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0, waited,
          json.loads(types_ahead or "{}"), json.loads(type_run_s or "{}"), lane_run_s,
-         [RunningJob(*each) for each in json.loads(running or "[]")]]
+         [RunningJob(*each) for each in json.loads(running or "[]")], read_at]
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ HOOK_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 # Of servers; workers read where a delivery goes, with its secrets. No other role may read webhooks.
 WEBHOOK_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "end_hooks/list_hooks": ("select on end_hooks",),
     "webhooks/change_webhook": ("select update on webhooks",),
     "webhooks/create_webhook": ("select insert on webhooks", "select update on control"),
     "webhooks/delete_webhook": ("select delete on webhooks",),

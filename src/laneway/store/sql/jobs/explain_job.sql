@@ -38,7 +38,8 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        e.types_ahead::text, f.type_run_s::text, f.lane_run_s,
        (select jsonb_agg(jsonb_build_array(r.job_type, extract(epoch from clock_timestamp() - r.claimed_at)))::text
           from (select h.job_type, h.claimed_at from laneway.lease h where h.lane = k.lane limit %(bound)s::integer) r
-         where w.seq is not null) as running
+         where w.seq is not null) as running,
+       clock_timestamp() as read_at
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
