@@ -14,6 +14,7 @@ from laneway.client.flow_draft import FLOW_JOB_OPTIONS, HandlerJobOptions
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
 from laneway.domain.suggestion import other_word
+from laneway.engine.async_callable import check_awaited
 from laneway.engine.code_place import needs_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
 from laneway.errors import InvalidInput
@@ -41,10 +42,11 @@ _OTHER_CALLS: Final = {
 }
 
 
-async def _with_check(ctx: Context, work: Any) -> Any:
+async def _with_check(ctx: Context, work: Any, job_type: str) -> Any:
     """Await a handler under test, and refuse calls of `ctx` without `await` as a worker does."""
     result = await work
     ctx.check_end()
+    check_awaited(result, job_type)
     return result
 
 
@@ -88,7 +90,7 @@ class JobType(Generic[P, R, C]):
                 f"is a {type(ctx).__name__}, but {self.__name__} is {kind} def: use {fitting}",
             )
         result: C = self.handler.fn(ctx, *args, **kwargs)
-        return cast("C", _with_check(ctx, result)) if is_for_async else result
+        return cast("C", _with_check(ctx, result, self.job_type)) if is_for_async else result
 
     @needs_function("@{0.__name__}.analyze")
     def analyze(self, fn: A) -> A:
