@@ -219,7 +219,7 @@ async def test_fake_context_refuses_a_call_without_await(harness: WorkerHarness)
 USES: dict[str, Callable[[Any], Any]] = {
     "key": lambda call: call["by"],
     "attribute": lambda call: call.by,
-    "loop": lambda call: [one for one in call],
+    "loop": list,
     "unpacking": lambda call: (lambda first, *_: first)(*call),
     "length": len,
     "membership": lambda call: "by" in call,

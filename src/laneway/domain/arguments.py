@@ -92,11 +92,12 @@ class Arguments:
         skip_ctx: bool = True,
         *,
         localns: Mapping[str, object] | None = None,
+        default_hints: Mapping[str, object] | None = None,
     ) -> Arguments:
         """The arguments of a handler; `skip_ctx=False` for analyses, which take no Context.
 
         Raises InvalidInput if they cannot be passed by name from JSON. `localns` resolves hints
-        that name classes local to a function.
+        that name classes local to a function; `default_hints` are those of parameters without one.
         """
         name = getattr(fn, "__qualname__", type(fn).__name__)
         parameters = list(inspect.signature(fn).parameters.values())
@@ -117,6 +118,8 @@ class Arguments:
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
                 raise InvalidInput(place, "arguments are passed by name; it is positional-only")
             hint = _hint_of(fn, parameter, place, localns)
+            if parameter.annotation is inspect.Parameter.empty and default_hints:
+                hint = default_hints.get(parameter.name, hint)
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 rest = hint
                 continue
