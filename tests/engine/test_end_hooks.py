@@ -143,7 +143,7 @@ async def test_hook_without_a_hint_gets_an_ended_job(harness: WorkerHarness) -> 
         seen.append(job)
 
     @harness.lw.on_end("ingest")
-    async def tell_any(ctx: Context, job: Any = None, **more: object) -> None:
+    async def tell_any(ctx: Context, job: Any) -> None:
         seen.append(job["status"])
 
     await harness.start_worker()

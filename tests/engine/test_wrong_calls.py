@@ -336,13 +336,18 @@ async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) ->
     async def list_types() -> None:
         lw.sync.jobs.list()
 
+    @lw.handler("nests", retry=SOON)
+    async def nests(ctx: Context) -> None:
+        with lw.sync.flow("nightly") as flow:
+            flow.add("page")
+
     @lw.handler("thread")
     def thread(ctx: SyncContext) -> str:
         return str(lw.sync.get(other.id).id)
 
     await harness.start_worker()
     messages = []
-    for name in ("waits", "watches"):
+    for name in ("waits", "watches", "nests"):
         found = await harness.ended(await lw.submit(name))
         assert found.error is not None
         assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
@@ -350,6 +355,7 @@ async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) ->
     assert messages[0].startswith("lw.sync: blocks the event loop of an async def handler: await")
     assert "await lw.wait(…)" in messages[0]
     assert "the same verb without .sync" in messages[1]
+    assert messages[2].endswith("of an async def handler: write `async with lw.flow(…)`")
     assert (await harness.ended(await lw.submit("thread"))).result == str(other.id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from laneway.app.job_type import HandlerDecorator
 from laneway.domain.end_hook import HOOK_ARGUMENT, HOOK_PREFIX, EndedJob, EndHook, as_names
@@ -14,7 +14,6 @@ from laneway.errors import ConfigError, InvalidInput
 
 if TYPE_CHECKING:
     from laneway.app.laneway import Laneway
-    from laneway.domain.arguments import Arguments
 
 # The end of a job would wait for other transactions.
 _REFUSED: Final = ("unique_for", "unique_by")
@@ -54,7 +53,7 @@ class EndHookDecorator(HandlerDecorator):
         arguments = Arguments.of(handler.fn, default_hints={HOOK_ARGUMENT: EndedJob})
         takes_job = HOOK_ARGUMENT in arguments.names or arguments.accepts_any_name
         takes_more = arguments.required - {HOOK_ARGUMENT}
-        if not takes_job or takes_more or not _takes_object(arguments):
+        if not takes_job or takes_more or not arguments.accepts_object(HOOK_ARGUMENT):
             raise ConfigError(
                 f"{place_of(fn)}: @lw.on_end: the function takes the context and the ended job:"
                 f" write def {name_of(fn)}(ctx, {HOOK_ARGUMENT}: EndedJob)"
@@ -71,11 +70,3 @@ class EndHookDecorator(HandlerDecorator):
             statuses=self._statuses,
             workspaces=self._workspaces,
         )
-
-
-def _takes_object(arguments: Arguments) -> bool:
-    """Whether the hint of the ended job accepts a JSON object; one without a schema may."""
-    properties = cast("dict[str, Any]", arguments.schema().get("properties", {}))
-    hint = properties.get(HOOK_ARGUMENT, {})
-    kinds = [one.get("type", "object") for one in hint.get("anyOf", [hint])]
-    return "object" in kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Unpack, cast, overload
 
 from typing_extensions import ParamSpec, TypeVar
@@ -39,7 +39,24 @@ A = TypeVar("A", bound="Callable[..., Analysis | Coroutine[Any, Any, Analysis]]"
 _OTHER_CALLS: Final = {
     "delay": "submit(…)",
     "apply_async": "options(…).submit(…)",
+    "s": "job(…)",
+    "si": "job(…)",
+    "signature": "job(…)",
 }
+
+
+def _needs_context(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of a handler, which names the form that makes a job if its context is missing."""
+
+    @wraps(call)
+    def checked(self: JobType[..., Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            name = self.__name__
+            cure = f"write {name}.job(…) for a job of a flow, or {name}.submit(…)"
+            raise InvalidInput("ctx", f"is missing: {name}(ctx, …) calls the function; {cure}")
+        return call(self, *args, **kwargs)
+
+    return checked
 
 
 async def _with_check(ctx: Context, work: Any, job_type: str) -> Any:
@@ -91,6 +108,9 @@ class JobType(Generic[P, R, C]):
             )
         result: C = self.handler.fn(ctx, *args, **kwargs)
         return cast("C", _with_check(ctx, result, self.job_type)) if is_for_async else result
+
+    if not TYPE_CHECKING:
+        __call__ = _needs_context(__call__)
 
     @needs_function("@{0.__name__}.analyze")
     def analyze(self, fn: A) -> A:
@@ -165,6 +185,7 @@ class JobType(Generic[P, R, C]):
     def _payload(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, object]:
         """The arguments as JSON values; InvalidInput names the wrong one."""
         if args:
+            self._refuse_payload(args)
             try:
                 bound = inspect.signature(self.handler.fn).bind_partial(None, *args)
             except TypeError as error:
@@ -185,6 +206,16 @@ class JobType(Generic[P, R, C]):
                     rule = f"{UNKNOWN}; as an option, write {self.__name__}.options({name}=…)"
                 raise InvalidInput(f"payload.{name}", rule)
         return arguments.encode(kwargs)
+
+    def _refuse_payload(self, args: tuple[Any, ...]) -> None:
+        """InvalidInput for one dict of arguments, unless the first argument may be a dict."""
+        first, arguments = args[0], self.handler.arguments
+        if len(args) > 1 or not isinstance(first, dict) or first.keys().isdisjoint(arguments.names):
+            return
+        name = next(iter(list(inspect.signature(self.handler.fn).parameters)[1:]), "")
+        if not arguments.accepts_object(name):
+            rule = f"{self.__name__} takes its arguments by name, not as a dict"
+            raise InvalidInput("payload", f"{rule}: write {next(iter(first))}=…, or **payload")
 
     @cached_property
     def _decode(self) -> Callable[[str], R]:

@@ -13,7 +13,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal, Union, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -150,6 +150,12 @@ class Arguments:
     def required(self) -> frozenset[str]:
         """The names of arguments without a default."""
         return self._required
+
+    def accepts_object(self, name: str) -> bool:
+        """Whether the hint of an argument accepts a JSON object; one without a schema may."""
+        properties = cast("dict[str, Any]", self._schema.get("properties", {}))
+        hint = properties.get(name, {})
+        return "object" in [one.get("type", "object") for one in hint.get("anyOf", [hint])]
 
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given arguments, and the defaults of the others."""
