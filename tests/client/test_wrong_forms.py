@@ -77,7 +77,7 @@ async def test_wrong_submit_is_refused_with_the_right_form() -> None:
         await any_lw.submit(fetch, n=1)
     with pytest.raises(InvalidInput, match=r"^n: is not an option of submit: give an argument"):
         await any_lw.submit("fetch", n=1)
-    with pytest.raises(InvalidInput, match="^payload: fetch takes its arguments by name"):
+    with pytest.raises(InvalidInput, match=r"^payload: fetch takes its arguments by name"):
         await handler.submit({"n": 1})
     with pytest.raises(AttributeError, match=r"write fetch\.job\("):
         handler.s(n=1)
