@@ -149,10 +149,9 @@ class Client(LimitHolder, FlowVerbs):
         unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
         again with a `unique_key` to get exactly one.
         """
-        check_submitted_type(job_type)
-        check_options(options)
         run = self._run if conn is None else _borrow(conn).run
-        with tracing.sending(job_type) as sent:
+        with tracing.sending(check_submitted_type(job_type)) as sent:
+            check_options(options)
             job = await self._make(run, job_type, payload, options)
             if conn is None and wake is not False:
                 handle = await self._submit_and_wake(job)
