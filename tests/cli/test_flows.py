@@ -163,6 +163,15 @@ def test_job_is_submitted_after_another(env: dict[str, str], factory: JobFactory
     assert (wrong.exit_code, "cancel, run, hold" in wrong.stderr) == (2, True)
 
 
+def test_effect_of_a_failure_needs_a_job_to_come_after(
+    env: dict[str, str], factory: JobFactory
+) -> None:
+    wrong = invoke("jobs", "submit", "greet", "--after-failure", "run", env=env)
+    assert wrong.exit_code == 2, wrong.output
+    assert "--after-failure needs --after" in wrong.stderr
+    assert factory.conn.execute("select count(*) from laneway.jobs").fetchone() == (0,)
+
+
 def test_jobs_of_a_flow_are_listed_and_cancelled(
     env: dict[str, str], factory: JobFactory, flow: UUID
 ) -> None:

@@ -46,10 +46,22 @@ def _with_more(lw: Laneway) -> None:
     async def tell(ctx: Context, job: EndedJob, channel: str) -> None: ...
 
 
+def _with_number(lw: Laneway) -> None:
+    @lw.on_end("ingest")
+    async def tell(ctx: Context, job: int) -> None: ...
+
+
+def _with_optional_text(lw: Laneway) -> None:
+    @lw.on_end("ingest")
+    async def tell(ctx: Context, job: str | None) -> None: ...
+
+
 REFUSED: dict[str, tuple[Callable[[Laneway], None], str]] = {
     "no parentheses": (_without_parentheses, r'@lw.on_end needs parentheses: write @lw.on_end\("'),
     "no job": (_without_job, r"write def tell\(ctx, job: EndedJob\)"),
     "more arguments": (_with_more, r"write def tell\(ctx, job: EndedJob\)"),
+    "number": (_with_number, r"write def tell\(ctx, job: EndedJob\)"),
+    "optional text": (_with_optional_text, r"write def tell\(ctx, job: EndedJob\)"),
     "unknown status": (
         lambda lw: declare(lw, status=["fialed"]),
         "status: 'fialed' is not an end of a job; did you mean failed",
@@ -118,6 +130,28 @@ async def test_plain_hook_gets_a_dict_and_may_have_another_name(harness: WorkerH
     assert harness.rows("select job_type from laneway.outcome order by seq") == [
         ("ingest",), ("audit.trail",),
     ]  # fmt: skip
+
+
+async def test_hook_without_a_hint_gets_an_ended_job(harness: WorkerHarness) -> None:
+    seen: list[object] = []
+
+    @harness.lw.handler("ingest")
+    async def ingest(ctx: Context) -> int:
+        return 7
+
+    @harness.lw.on_end("ingest")
+    async def tell(ctx, job):  # type: ignore[no-untyped-def]
+        seen.append(job)
+
+    @harness.lw.on_end("ingest")
+    async def tell_any(ctx: Context, job: Any) -> None:
+        seen.append(job["status"])
+
+    await harness.start_worker()
+    await harness.lw.submit("ingest")
+    await wait_until(lambda: len(seen) == 2)
+    (ended,) = [one for one in seen if isinstance(one, EndedJob)]
+    assert (ended.result, "completed" in seen) == (7, True)
 
 
 async def test_hook_with_a_field_of_a_later_version_runs(harness: WorkerHarness) -> None:

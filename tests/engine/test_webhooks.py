@@ -497,6 +497,15 @@ async def test_hook_cannot_have_a_message_signed(local: WorkerHarness, receiver:
     assert local.rows(DELIVERIES) == []
 
 
+async def test_new_webhook_without_a_url_is_refused(local: WorkerHarness) -> None:
+    for settings in ({}, {"enabled": False}):
+        with pytest.raises(InvalidInput, match=r"^url: is required for a new webhook: there is no"):
+            await local.lw.webhooks.set("erp", **settings)  # type: ignore[arg-type]
+    await local.lw.webhooks.set("erp", url="https://erp.example.com/")
+    with pytest.raises(InvalidInput, match="give at least one setting to change"):
+        await local.lw.webhooks.set("erp")
+
+
 async def test_deliveries_of_a_disabled_or_deleted_webhook_are_cancelled(
     local: WorkerHarness, receiver: Receiver
 ) -> None:

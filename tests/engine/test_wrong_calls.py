@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Any
 from unittest.mock import AsyncMock, create_autospec
@@ -214,15 +215,50 @@ async def test_fake_context_refuses_a_call_without_await(harness: WorkerHarness)
             await forgets(FakeContext(events={"x": 1}), name=name)
 
 
-async def test_call_that_is_returned_is_named_as_a_coroutine(harness: WorkerHarness) -> None:
-    @harness.lw.handler("returns", max_retries=0)
-    async def returns(ctx: Context) -> Any:
-        return ctx.sleep("a", 1)
+# Uses of a call as if it were its result.
+USES: dict[str, Callable[[Any], Any]] = {
+    "key": lambda call: call["by"],
+    "attribute": lambda call: call.by,
+    "loop": list,
+    "unpacking": lambda call: (lambda first, *_: first)(*call),
+    "length": len,
+    "membership": lambda call: "by" in call,
+    "sum": lambda call: call + 1,
+    "sum from the right": lambda call: 1 + call,
+    "order": lambda call: call < 1,
+    "return": lambda call: call,
+}
 
+
+def uses_without_await(lw: Laneway) -> JobType[..., Any, Any]:
+    @lw.handler("uses", retry=SOON)
+    async def uses(ctx: Context, how: str) -> Any:
+        return USES[how](ctx.run_all("pages", []))
+
+    return uses
+
+
+RUN_ALL = r"ctx.run_all: was called without await: write await ctx.run_all\("
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_use_of_a_call_without_await_fails_its_job_at_once(harness: WorkerHarness) -> None:
+    uses = uses_without_await(harness.lw)
     await harness.start_worker()
-    found = await harness.ended(await returns.submit())
-    assert found.error is not None
-    assert "returned a coroutine, not a result: is an await missing?" in found.error.message
+    jobs = {how: await uses.submit(how=how) for how in USES}
+    for how, job in jobs.items():
+        found = await harness.ended(job)
+        assert found.error is not None, how
+        assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput"), how
+        assert re.match(RUN_ALL, found.error.message), how
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("how", USES)
+async def test_fake_context_refuses_use_of_a_call_without_await(how: str) -> None:
+    uses = uses_without_await(Laneway("postgresql://nowhere"))
+    with pytest.raises(InvalidInput, match=RUN_ALL):
+        await uses(FakeContext(), how=how)
 
 
 async def test_call_may_be_awaited_later_or_left_to_a_task(harness: WorkerHarness) -> None:
@@ -257,6 +293,9 @@ def test_async_calls_are_seen_as_coroutines() -> None:
     call = FakeContext().progress(1)
     assert inspect.iscoroutine(call)
     assert inspect.getcoroutinestate(call) == inspect.CORO_CREATED
+    assert bool(call)
+    assert not isinstance(call, Iterable)
+    assert not hasattr(call, "unknown")
     call.close()
 
 
@@ -297,13 +336,18 @@ async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) ->
     async def list_types() -> None:
         lw.sync.jobs.list()
 
+    @lw.handler("nests", retry=SOON)
+    async def nests(ctx: Context) -> None:
+        with lw.sync.flow("nightly") as flow:
+            flow.add("page")
+
     @lw.handler("thread")
     def thread(ctx: SyncContext) -> str:
         return str(lw.sync.get(other.id).id)
 
     await harness.start_worker()
     messages = []
-    for name in ("waits", "watches"):
+    for name in ("waits", "watches", "nests"):
         found = await harness.ended(await lw.submit(name))
         assert found.error is not None
         assert (found.status, found.attempt, found.error.type) == ("failed", 1, "InvalidInput")
@@ -311,6 +355,7 @@ async def test_async_handler_may_not_block_its_worker(harness: WorkerHarness) ->
     assert messages[0].startswith("lw.sync: blocks the event loop of an async def handler: await")
     assert "await lw.wait(…)" in messages[0]
     assert "the same verb without .sync" in messages[1]
+    assert messages[2].endswith("of an async def handler: write `async with lw.flow(…)`")
     assert (await harness.ended(await lw.submit("thread"))).result == str(other.id)
 
 

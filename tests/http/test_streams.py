@@ -57,7 +57,9 @@ def test_wait_ends_with_the_job(dsn: str, factory: JobFactory, token: str) -> No
 
 def test_wait_ends_with_the_flow(dsn: str, factory: JobFactory, token: str) -> None:
     with served(dsn) as url, Client(url, token) as client:
-        made = client.submit_flow("nightly", [{"job_type": "page"}]).flow.id
+        submitted = client.submit_flow("nightly", [{"job_type": "page"}])
+        made = submitted.flow.id
+        assert submitted.id == made
         with pytest.raises(TimeoutError, match=f"flow {made} did not end within 0 s"):
             client.wait_flow(made, timeout=0)
         events = client.watch_flow(made)

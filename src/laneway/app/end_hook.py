@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from laneway.app.job_type import HandlerDecorator
-from laneway.domain.end_hook import HOOK_ARGUMENT, HOOK_PREFIX, EndHook, as_names
+from laneway.domain.end_hook import HOOK_ARGUMENT, HOOK_PREFIX, EndedJob, EndHook, as_names
 from laneway.engine.code_place import name_of, place_of
 from laneway.engine.registry import Handler, HandlerOptions
 from laneway.errors import ConfigError, InvalidInput
@@ -46,15 +47,18 @@ class EndHookDecorator(HandlerDecorator):
         return handler
 
     def _make(self, fn: Callable[..., Any]) -> Handler:
+        from laneway.domain.arguments import Arguments
+
         handler = super()._make(fn)
-        arguments = handler.arguments
+        arguments = Arguments.of(handler.fn, default_hints={HOOK_ARGUMENT: EndedJob})
         takes_job = HOOK_ARGUMENT in arguments.names or arguments.accepts_any_name
-        if not takes_job or arguments.required - {HOOK_ARGUMENT}:
+        takes_more = arguments.required - {HOOK_ARGUMENT}
+        if not takes_job or takes_more or not arguments.accepts_object(HOOK_ARGUMENT):
             raise ConfigError(
                 f"{place_of(fn)}: @lw.on_end: the function takes the context and the ended job:"
                 f" write def {name_of(fn)}(ctx, {HOOK_ARGUMENT}: EndedJob)"
             )
-        return handler
+        return replace(handler, arguments=arguments)
 
     def _hook(self) -> EndHook:
         for option in _REFUSED:

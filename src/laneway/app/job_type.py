@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Unpack, cast, overload
 
 from typing_extensions import ParamSpec, TypeVar
@@ -14,6 +14,7 @@ from laneway.client.flow_draft import FLOW_JOB_OPTIONS, HandlerJobOptions
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
 from laneway.domain.suggestion import other_word
+from laneway.engine.async_callable import check_awaited
 from laneway.engine.code_place import needs_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
 from laneway.errors import InvalidInput
@@ -38,13 +39,31 @@ A = TypeVar("A", bound="Callable[..., Analysis | Coroutine[Any, Any, Analysis]]"
 _OTHER_CALLS: Final = {
     "delay": "submit(…)",
     "apply_async": "options(…).submit(…)",
+    "s": "job(…)",
+    "si": "job(…)",
+    "signature": "job(…)",
 }
 
 
-async def _with_check(ctx: Context, work: Any) -> Any:
+def _needs_context(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of a handler, which names the form that makes a job if its context is missing."""
+
+    @wraps(call)
+    def checked(self: JobType[..., Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            name = self.__name__
+            cure = f"write {name}.job(…) for a job of a flow, or {name}.submit(…)"
+            raise InvalidInput("ctx", f"is missing: {name}(ctx, …) calls the function; {cure}")
+        return call(self, *args, **kwargs)
+
+    return checked
+
+
+async def _with_check(ctx: Context, work: Any, job_type: str) -> Any:
     """Await a handler under test, and refuse calls of `ctx` without `await` as a worker does."""
     result = await work
     ctx.check_end()
+    check_awaited(result, job_type)
     return result
 
 
@@ -88,7 +107,10 @@ class JobType(Generic[P, R, C]):
                 f"is a {type(ctx).__name__}, but {self.__name__} is {kind} def: use {fitting}",
             )
         result: C = self.handler.fn(ctx, *args, **kwargs)
-        return cast("C", _with_check(ctx, result)) if is_for_async else result
+        return cast("C", _with_check(ctx, result, self.job_type)) if is_for_async else result
+
+    if not TYPE_CHECKING:
+        __call__ = _needs_context(__call__)
 
     @needs_function("@{0.__name__}.analyze")
     def analyze(self, fn: A) -> A:
@@ -163,6 +185,7 @@ class JobType(Generic[P, R, C]):
     def _payload(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, object]:
         """The arguments as JSON values; InvalidInput names the wrong one."""
         if args:
+            self._refuse_payload(args)
             try:
                 bound = inspect.signature(self.handler.fn).bind_partial(None, *args)
             except TypeError as error:
@@ -183,6 +206,16 @@ class JobType(Generic[P, R, C]):
                     rule = f"{UNKNOWN}; as an option, write {self.__name__}.options({name}=…)"
                 raise InvalidInput(f"payload.{name}", rule)
         return arguments.encode(kwargs)
+
+    def _refuse_payload(self, args: tuple[Any, ...]) -> None:
+        """InvalidInput for one dict of arguments, unless the first argument may be a dict."""
+        first, arguments = args[0], self.handler.arguments
+        if len(args) > 1 or not isinstance(first, dict) or first.keys().isdisjoint(arguments.names):
+            return
+        name = next(iter(list(inspect.signature(self.handler.fn).parameters)[1:]), "")
+        if not arguments.accepts_object(name):
+            rule = f"{self.__name__} takes its arguments by name, not as a dict"
+            raise InvalidInput("payload", f"{rule}: write {next(iter(first))}=…, or **payload")
 
     @cached_property
     def _decode(self) -> Callable[[str], R]:

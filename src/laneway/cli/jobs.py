@@ -133,6 +133,10 @@ def submit(
         raise typer.BadParameter("--quiet prints the id alone: remove --wait and --json")
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout bounds --wait: add --wait")
+    if after_failure is not None and not after:
+        raise typer.BadParameter(
+            "--after-failure needs --after: the jobs whose failure it is about"
+        )
     value = inputs.payload(payload, file, arg or [], connection.settings().payload_limits)
 
     async def verb(backend: Backend) -> Job:

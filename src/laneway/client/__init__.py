@@ -21,7 +21,8 @@ from laneway.client.catalog import KnownHandler, KnownHandlers
 from laneway.client.client import Client
 from laneway.client.flow import FlowHandle, SyncFlowHandle
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.spec import Given, JobOptions, JobRef, NewJobSpec
+from laneway.client.parents import JobRef
+from laneway.client.spec import Given, JobOptions, NewJobSpec
 from laneway.client.sync import SyncClient
 from laneway.domain.payload import JsonText
 

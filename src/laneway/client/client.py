@@ -34,8 +34,8 @@ from laneway.client.spec import (
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
 from laneway.domain.job import Job, NewJob
-from laneway.domain.lane import check_job_type
 from laneway.domain.states import Status
+from laneway.domain.webhook import check_submitted_type
 from laneway.errors import (
     DatabaseUnavailable,
     LanewayError,
@@ -149,9 +149,9 @@ class Client(LimitHolder, FlowVerbs):
         unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
         again with a `unique_key` to get exactly one.
         """
-        check_options(options)
         run = self._run if conn is None else _borrow(conn).run
-        with tracing.sending(check_job_type(job_type)) as sent:
+        with tracing.sending(check_submitted_type(job_type)) as sent:
+            check_options(options)
             job = await self._make(run, job_type, payload, options)
             if conn is None and wake is not False:
                 handle = await self._submit_and_wake(job)
@@ -192,7 +192,7 @@ class Client(LimitHolder, FlowVerbs):
         payload: object,
         options: JobOptions,
     ) -> NewJob:
-        await self._catalog.refresh([check_job_type(job_type)], run)
+        await self._catalog.refresh([check_submitted_type(job_type)], run)
         check = self._catalog.check_of(job_type)
         arguments = await encode_off_loop(check, self._limits, payload)
         trace = tracing.traceparent()

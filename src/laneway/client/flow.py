@@ -16,8 +16,10 @@ from typing_extensions import ParamSpec
 
 from laneway.client.flow_draft import FlowDraft, FlowJobOptions, JobMaker
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.spec import JobRef, NewJobSpec
+from laneway.client.parents import JobRef
+from laneway.client.spec import NewJobSpec
 from laneway.domain.flow import ChangedFlow, Flow
+from laneway.domain.not_a_job import problem_of_added
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, Refused
 
@@ -101,6 +103,8 @@ def _spec_of(
         if len(args) > 1:
             raise TypeError("flow.add: give the arguments of a job type as one payload")
         return NewJobSpec(job, *args), given
+    if not hasattr(job, "flow_job"):
+        raise InvalidInput("flow.add", problem_of_added(job))
     return cast("JobMaker[..., Any]", job).flow_job(args, given)
 
 

@@ -11,17 +11,15 @@ from uuid import UUID
 from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.catalog import Catalog
+from laneway.client.parents import JobRef, listed_jobs, parent_id
 from laneway.client.spec import (
     FlowableOptions,
     JobOptions,
-    JobRef,
     NewJobSpec,
     Request,
     SubmitOptions,
     check_options,
-    listed_jobs,
     make_entries,
-    parent_id,
     types_of,
 )
 from laneway.domain.flow import (

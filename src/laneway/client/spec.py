@@ -14,7 +14,6 @@ from typing import (
     Final,
     Generic,
     NamedTuple,
-    Protocol,
     TypeAlias,
     TypedDict,
     cast,
@@ -24,14 +23,13 @@ from uuid import UUID
 from typing_extensions import TypeVar
 
 from laneway.client.catalog import Catalog, Check
+from laneway.client.parents import JobRef, parent_ids
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.flow import NEEDS_AFTER, NO_AFTER, AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
-from laneway.domain.lane import check_job_type
 from laneway.domain.not_a_job import not_a_list, problem_of_job
 from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.domain.suggestion import suggest_option
-from laneway.domain.text import shown
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.domain.webhook import check_submitted_type
 from laneway.errors import InvalidInput
@@ -41,17 +39,6 @@ if TYPE_CHECKING:
     from laneway.store.batch import Entry
 
 R_co = TypeVar("R_co", covariant=True, default=Any)
-
-
-class HasJobId(Protocol):
-    """A job, or the handle of one."""
-
-    @property
-    def id(self) -> UUID: ...
-
-
-# A job that another one comes after.
-JobRef: TypeAlias = UUID | str | HasJobId
 
 
 class FlowableOptions(TypedDict, total=False):
@@ -146,7 +133,8 @@ def check_options(options: Mapping[str, object], known: Iterable[str] = _OPTIONS
     for name in options:
         if name not in known:
             near = suggest_option(name, SubmitOptions.__annotations__)
-            raise InvalidInput(name, f"is not an option of submit{near}")
+            cure = near or f": give an argument of the job in its payload, as in {{{name!r}: …}}"
+            raise InvalidInput(name, f"is not an option of submit{cure}")
 
 
 # Longer payload texts are parsed and checked in a thread, so that the event loop goes on.
@@ -200,7 +188,6 @@ def make_job(
     traceparent: str | None = None,
 ) -> NewJob:
     """A job ready to be stored; InvalidInput names the field and the rule."""
-    check_submitted_type(job_type)
     handler = catalog.handler(job_type)
     if handler is not None:
         priority = handler.priority if priority is None else priority
@@ -238,31 +225,6 @@ def make_job(
     ).check(limits)
 
 
-def parent_ids(after: Iterable[JobRef]) -> tuple[UUID, ...]:
-    """The ids of the jobs that a job comes after, each once."""
-    if not after:
-        return ()
-    return tuple(dict.fromkeys(parent_id(job, i) for i, job in enumerate(listed_jobs(after))))
-
-
-def listed_jobs(after: Iterable[JobRef]) -> Iterable[JobRef]:
-    """The jobs; InvalidInput unless they are a list."""
-    if isinstance(after, (str, bytes, Mapping)) or not isinstance(after, Iterable):
-        raise InvalidInput("after", "must be a list of jobs: write after=[job]")
-    return after
-
-
-def parent_id(job: JobRef, i: int) -> UUID:
-    """The id of one job of `after`."""
-    given = job if isinstance(job, (str, UUID)) else getattr(job, "id", None)
-    try:
-        return given if isinstance(given, UUID) else UUID(cast("str", given))
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidInput(
-            f"after[{i}]", f"must be a job, its handle or its id, not {shown(job)}"
-        ) from None
-
-
 def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request]:
     """The jobs of a batch; refuses too many jobs, and entries that are not jobs."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
@@ -282,10 +244,10 @@ def types_of(requests: Sequence[Request]) -> frozenset[str]:
     """The job types of a batch, checked."""
     try:
         names = frozenset(job.job_type for job in requests)
-        return frozenset(map(check_job_type, names))
+        return frozenset(map(check_submitted_type, names))
     except (InvalidInput, TypeError):
         for i, job in enumerate(requests):
-            check_job_type(job.job_type, f"jobs[{i}].job_type")
+            check_submitted_type(job.job_type, f"jobs[{i}].job_type")
         raise
 
 

@@ -200,8 +200,10 @@ def _refuse_in_async_handler(verb: str | None) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    form = "the same verb without .sync" if verb is None else f"lw.{verb}(…)"
-    raise InvalidInput("lw.sync", f"blocks the event loop of an async def handler: await {form}")
+    form = "await the same verb without .sync" if verb is None else f"await lw.{verb}(…)"
+    if verb == Client.submit_flow.__name__:
+        form = "write `async with lw.flow(…)`"
+    raise InvalidInput("lw.sync", f"blocks the event loop of an async def handler: {form}")
 
 
 async def _close(client: Client) -> None:

@@ -45,7 +45,7 @@ from laneway.domain.overview import LaneDetail, LaneStatus
 from laneway.domain.page import Page
 from laneway.domain.schedule import RunNow, Schedule, ScheduleSettings, Slot
 from laneway.domain.webhook import SavedWebhook, Webhook, WebhookSettings
-from laneway.errors import NotFound
+from laneway.errors import InvalidInput, NotFound
 from laneway.store.database import Database
 
 _APPLICATION: Final = "application"
@@ -219,10 +219,13 @@ class Webhooks(_Verbs):
         A new webhook without a `secret` gets one, which only this result has.
         """
         try:
+            if not change:
+                await webhooks.get(self._db, name)
             return SavedWebhook(await webhooks.change(self._db, name, change, by=by))
         except NotFound:
             if "url" not in change:
-                raise
+                rule = f"is required for a new webhook: there is none named {name}"
+                raise InvalidInput("url", rule) from None
         return await webhooks.create(self._db, name, change, by=by)
 
     async def rotate(self, name: str, *, by: str = _APPLICATION) -> SavedWebhook:

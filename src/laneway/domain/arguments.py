@@ -13,7 +13,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal, Union, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -92,11 +92,12 @@ class Arguments:
         skip_ctx: bool = True,
         *,
         localns: Mapping[str, object] | None = None,
+        default_hints: Mapping[str, object] | None = None,
     ) -> Arguments:
         """The arguments of a handler; `skip_ctx=False` for analyses, which take no Context.
 
         Raises InvalidInput if they cannot be passed by name from JSON. `localns` resolves hints
-        that name classes local to a function.
+        that name classes local to a function; `default_hints` are those of parameters without one.
         """
         name = getattr(fn, "__qualname__", type(fn).__name__)
         parameters = list(inspect.signature(fn).parameters.values())
@@ -117,6 +118,8 @@ class Arguments:
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
                 raise InvalidInput(place, "arguments are passed by name; it is positional-only")
             hint = _hint_of(fn, parameter, place, localns)
+            if parameter.annotation is inspect.Parameter.empty and default_hints:
+                hint = default_hints.get(parameter.name, hint)
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 rest = hint
                 continue
@@ -147,6 +150,12 @@ class Arguments:
     def required(self) -> frozenset[str]:
         """The names of arguments without a default."""
         return self._required
+
+    def accepts_object(self, name: str) -> bool:
+        """Whether the hint of an argument accepts a JSON object; one without a schema may."""
+        properties = cast("dict[str, Any]", self._schema.get("properties", {}))
+        hint = properties.get(name, {})
+        return "object" in [one.get("type", "object") for one in hint.get("anyOf", [hint])]
 
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given arguments, and the defaults of the others."""

@@ -55,10 +55,14 @@ def check_webhook_name(value: object, field: str = "name") -> str:
     return check_lane_name(value, field)
 
 
-def check_submitted_type(job_type: str) -> None:
-    """Refuse a delivery that is submitted like any job: a caller could have a message signed."""
+def check_submitted_type(job_type: str, field: str = "job_type") -> str:
+    """A job type; refuse deliveries that a caller submits, who could have a message signed."""
     if job_type == WEBHOOK_TYPE:
-        raise InvalidInput("job_type", DELIVERY_RULE)
+        raise InvalidInput(field, DELIVERY_RULE)
+    if hasattr(job_type, "flow_job"):
+        name = getattr(job_type, "__name__", "page")
+        raise InvalidInput(field, f"is a handler: write {name}.submit(…), or its job type as text")
+    return check_job_type(job_type, field)
 
 
 def check_url(value: object, field: str = "url") -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from typing import Final
+from typing import Final, cast
+
+from laneway.engine.run.call_check import AsyncCall
 
 _CALL: Final = "__call__"
 WRAPPED: Final = (
@@ -40,6 +42,9 @@ def check_awaited(result: object, job_type: str) -> None:
     """Refuse an awaitable as a result: what it stands for has not run."""
     if not inspect.isawaitable(result):
         return
+    # Its `__class__` is that of a coroutine.
+    if issubclass(type(result), AsyncCall):
+        cast("AsyncCall", result).refuse_use()
     with contextlib.suppress(Exception):
         # Or Python warns that it was never awaited.
         end = getattr(result, "close", None) or getattr(result, "cancel", None)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from laneway.domain.flow import Flow
 from laneway.domain.job import DEFAULT_WORKSPACE
+from laneway.domain.text import shown
+from laneway.errors import InvalidInput
 from laneway.http import decode
 from laneway.http.call import Call, CallResponse, encoded, listed, once
 from laneway.http.jobs import checked_id
 from laneway.http.models import Submitted, SubmittedFlow
 from laneway.http.procedure import EventSource, Procedure, of_flow
 from laneway.http.procedure import wait_flow as wait
+
+_JOB: Final = '{"job_type": "page", "payload": {"n": 1}}'
 
 
 def submit_flow(
@@ -33,9 +38,20 @@ def submit_flow(
         "name": name,
         "workspace": workspace,
         "tags": listed(tags, "tags"),
-        "jobs": [dict(each) for each in jobs],
+        "jobs": _listed_jobs(jobs),
     }
     return once(Call("POST", "/flows", _submitted, (), encoded(body)), idempotency_key)
+
+
+def _listed_jobs(jobs: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+    if isinstance(jobs, (str, bytes, Mapping)) or not isinstance(jobs, Iterable):
+        raise InvalidInput("jobs", f"must be a list of mappings, as in [{_JOB}], not {shown(jobs)}")
+    made = []
+    for i, each in enumerate(jobs):
+        if not isinstance(each, Mapping):
+            raise InvalidInput(f"jobs[{i}]", f"must be a mapping, as in {_JOB}, not {shown(each)}")
+        made.append(dict(each))
+    return made
 
 
 def _submitted(response: CallResponse) -> SubmittedFlow:

@@ -31,6 +31,11 @@ class SubmittedFlow:
     flow: Flow
     jobs: list[Submitted]
 
+    @property
+    def id(self) -> UUID:
+        """The flow's id."""
+        return self.flow.id
+
 
 @dataclass(frozen=True, slots=True)
 class PermissionScope:

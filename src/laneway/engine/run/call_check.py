@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from types import CoroutineType
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Final, NoReturn, ParamSpec, Protocol, TypeVar, cast
 
 from laneway.errors import InvalidInput
 
@@ -61,11 +61,53 @@ class AsyncCall(Coroutine[Any, Any, Any]):
         self._work.close()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
+        if name.startswith("_") or hasattr(self._work, name):
+            return getattr(self._work, name)
+        raise _UnawaitedAttribute(*self._problem)
+
+    # It has no `__iter__`: `for` calls `__getitem__`, and it must not be seen as an iterable.
+    def __bool__(self) -> bool:
+        return True
+
+    def refuse_use(self) -> NoReturn:
+        """Raise the error of a handler that uses the call in place of its result."""
+        self.close()
+        raise InvalidInput(*self._problem)
+
+    @property
+    def _problem(self) -> tuple[str, str]:
+        return not_awaited(self._work.__name__, self._form)
 
     def __del__(self) -> None:
         if not self._is_used:
             self._ctx.note_dropped(self._work.__name__, self._form)
+
+
+def not_awaited(name: str, form: str) -> tuple[str, str]:
+    """The field and the rule of a call without `await`."""
+    return f"ctx.{name}", f"was called without await: write await {form}"
+
+
+class _UnawaitedAttribute(InvalidInput, AttributeError):
+    """An attribute of a call without `await`; `hasattr` is False."""
+
+
+# What is stored as the type of the job's error.
+_UnawaitedAttribute.__name__ = _UnawaitedAttribute.__qualname__ = InvalidInput.__name__
+
+
+def _refuse_operator(self: AsyncCall, *_operands: object) -> NoReturn:
+    self.refuse_use()
+
+
+# What handlers do with results, and coroutines do not have.
+_OPERATORS: Final = (
+    *("getitem", "setitem", "delitem", "len", "int", "float", "index", "round"),
+    *("lt", "le", "gt", "ge", "neg", "add", "radd", "sub", "rsub", "mul", "rmul", "mod", "rmod"),
+    *("truediv", "rtruediv", "floordiv", "rfloordiv", "or", "ror", "and", "rand"),
+)
+for _operator in _OPERATORS:
+    setattr(AsyncCall, f"__{_operator}__", _refuse_operator)
 
 
 def checked_call(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

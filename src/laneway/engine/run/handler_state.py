@@ -9,6 +9,7 @@ from uuid import UUID
 from laneway.domain.approval import analysed_type
 from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
+from laneway.engine.run.call_check import not_awaited
 from laneway.engine.run.checkpoint import Checkpoint
 from laneway.engine.run.handler_channel import HandlerChannel, Log, finished_error
 from laneway.engine.run.steps import Steps
@@ -153,8 +154,7 @@ class HandlerState(JobFacts):
         """Refuse the return of a handler that swallowed its suspension, or dropped a call."""
         self.check_suspension()
         if self._dropped_call is not None:
-            name, form = self._dropped_call
-            raise InvalidInput(f"ctx.{name}", f"was called without await: write await {form}")
+            raise InvalidInput(*not_awaited(*self._dropped_call))
 
     @property
     def _transaction(self) -> HandlerTransaction:
