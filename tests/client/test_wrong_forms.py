@@ -11,6 +11,7 @@ import pytest
 
 from laneway import Context, Laneway
 from laneway.client import Client
+from laneway.client.parents import parent_ids
 from laneway.errors import InvalidInput
 from laneway.http import Client as HttpClient
 
@@ -86,6 +87,14 @@ async def test_wrong_submit_is_refused_with_the_right_form() -> None:
 async def test_job_after_a_flow_is_refused(client: Client) -> None:
     with pytest.raises(InvalidInput, match=r"^jobs\[0\].after\[1\]: is a flow, not a job"):
         await client.submit_many([("fetch", {}, {"after": [uuid4(), client.flow("nightly")]})])
+
+
+async def test_object_of_a_user_with_an_id_and_jobs_is_a_parent() -> None:
+    class Row:
+        id = uuid4()
+        jobs = ()
+
+    assert parent_ids([Row()]) == (Row.id,)
 
 
 async def test_delivery_is_refused_before_its_payload_is_checked() -> None:

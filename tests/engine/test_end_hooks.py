@@ -12,9 +12,11 @@ import pytest
 
 from laneway import Context, EndedJob, Laneway, PublicError, SyncContext
 from laneway.control import job_type_health
+from laneway.control import webhooks as control_webhooks
 from laneway.control.health_check import Finding
 from laneway.embedded.postgres import EmbeddedPostgres
-from laneway.errors import ConfigError
+from laneway.engine import registrar
+from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store.migrate import migrate
 from tests.support.worker_command import WorkerCommand
 from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
@@ -251,6 +253,28 @@ async def test_hook_of_a_mistyped_job_type_is_warned_of(
         "end hook on_end.tell: no worker has published the job type ingst; did you mean ingest?",
         "end hook on_end.watch: no worker has published the job type elsewhere",
     ]
+
+
+async def test_warning_of_mistyped_job_types_ends_nothing(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise DatabaseUnavailable("the connection was lost")
+
+    monkeypatch.setattr(registrar, "warn_of_unknown_types", fail)
+    monkeypatch.setattr(control_webhooks, "find_unpublished", fail)
+
+    @harness.lw.on_end("ingst")
+    async def tell(ctx: Context, job: EndedJob) -> None: ...
+
+    await harness.start_worker()
+    saved = await control_webhooks.create(
+        harness.lw.database,
+        "erp",
+        {"url": "https://example.com/", "job_types": ["ingst"]},
+        by="me",
+    )
+    assert saved.secret is not None
 
 
 async def test_doctor_names_hooks_of_mistyped_job_types(harness: WorkerHarness) -> None:

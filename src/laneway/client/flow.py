@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
 from typing_extensions import ParamSpec
@@ -34,6 +34,9 @@ H = TypeVar("H", JobHandle[Any], SyncJobHandle[Any])
 
 class _Jobs(Generic[H]):
     """The jobs of a flow, added inside its `with` block."""
+
+    # `after=` refuses it by this, so that objects of users may have `jobs`.
+    is_flow: ClassVar = True
 
     def __init__(
         self,

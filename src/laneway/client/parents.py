@@ -41,8 +41,7 @@ def listed_jobs(after: Iterable[JobRef]) -> Iterable[JobRef]:
 def parent_id(job: JobRef, i: int) -> UUID:
     """The id of one job of `after`."""
     given = job if isinstance(job, (str, UUID)) else getattr(job, "id", None)
-    # The handle of a flow has `jobs`.
-    if isinstance(job, Flow) or hasattr(job, "jobs"):
+    if isinstance(job, Flow) or getattr(type(job), "is_flow", False):
         raise InvalidInput(f"after[{i}]", _IS_FLOW)
     try:
         return given if isinstance(given, UUID) else UUID(cast("str", given))

@@ -139,7 +139,8 @@ async def _retry_job_within(
     db: Database, job: FlowJob, limits: PrincipalLimits
 ) -> FoundState | str | None:
     """Retry one job of a flow; return why not if it is refused, None if it is left alone."""
-    may_be_left = job.owner is not None or (bool(job.after) and job.after_failure == "cancel")
+    may_end_with_parent = bool(job.after) and job.after_failure == "cancel"
+    may_be_left = job.owner is not None or may_end_with_parent
     patience = Patience()
     while True:
         # In each round: a parent that was running may have failed.
@@ -148,8 +149,10 @@ async def _retry_job_within(
         found = await bulk.retry_within(db, job.id, limits)
         if found == LOCKED and await patience.pause():
             continue
-        if may_be_left and await db.run(store.is_left_alone(job.id)):
+        is_retried = isinstance(found, FoundState) and found.found_in in STATUSES[BulkVerb.RETRY]
+        if is_retried and may_end_with_parent and await db.run(store.is_left_alone(job.id)):
             # A parent failed since: the job would wait for it until another retry.
-            await db.run(jobs.cancel(job.id, "laneway", "a job that it comes after has failed"))
+            reason = "a job that it comes after has failed"
+            await db.run(jobs.cancel(job.id, "laneway", reason, only="waiting"))
             return None
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from laneway.control import notifications
@@ -21,7 +22,7 @@ from laneway.domain.webhook import (
     origin_of,
     validate_webhook_change,
 )
-from laneway.errors import InvalidInput, Refused
+from laneway.errors import InvalidInput, LanewayError, Refused
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import webhooks as store
 from laneway.store.database import Database
@@ -135,9 +136,11 @@ async def test(db: Database, name: str, *, by: str) -> TestDelivery:
 
 
 async def _log_unpublished(db: Database, webhook: Webhook) -> None:
-    for job_type, near in (await find_unpublished(db, webhook.job_types)).items():
-        text = log_words({"type": job_type})
-        log.info("webhook %s: no worker has published %s%s", webhook.name, text, near)
+    # The webhook is stored, and a new secret not yet shown: no error may end the call.
+    with suppress(LanewayError):
+        for job_type, near in (await find_unpublished(db, webhook.job_types)).items():
+            text = log_words({"type": job_type})
+            log.info("webhook %s: no worker has published %s%s", webhook.name, text, near)
 
 
 async def _read(db: Database | AuditedChange, name: str) -> Webhook:

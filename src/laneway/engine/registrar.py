@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from shlex import quote
@@ -29,7 +30,7 @@ from laneway.engine.hook_publisher import publish_hooks, warn_of_unknown_types
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.service import Service
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError, InvalidInput, LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import job_types, lanes, limits, schedules
@@ -141,7 +142,6 @@ class Registrar(Service):
         for hook in registry.end_hooks.values():
             self._hooks[pairs[hook.name]].append(hook)
         await self._publish_hooks(REPLACED_S)
-        await warn_of_unknown_types(self._database, registry.end_hooks.values())
         for conflict in await self._database.run(conflicts(list(pairs))):
             log.warning(
                 "%s: the stricter policy stays. Make the handlers equal; if an application is gone,"
@@ -157,6 +157,9 @@ class Registrar(Service):
                 one,
                 forget_command(one.application, one.job_type),
             )
+        # Everything is published: no error may end the start for a warning.
+        with suppress(LanewayError):
+            await warn_of_unknown_types(self._database, registry.end_hooks.values())
 
     async def _publish_hooks(self, again_s: float) -> None:
         """Publish the end hooks, and delete those that the code no longer has.
