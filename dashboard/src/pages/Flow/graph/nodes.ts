@@ -53,7 +53,7 @@ function single({ layer, jobs: places }: GraphNode, jobs: readonly GraphJob[]): 
 /** Boxes of jobs with the same boxes before and after them; or only before them, if those are too many. */
 function alikeIn(jobs: readonly GraphJob[], graph: JobGraph, most: number): GraphNode[] {
   const order = jobs.map((_, place) => place).sort((a, b) => layerOf(graph, a) - layerOf(graph, b));
-  // An owner is told from a parent by its sign.
+  // Owners have negative numbers, parents do not.
   const before = jobs.map((_, place) => {
     const owner = graph.owners[place];
     const parents = graph.parents[place] ?? [];
